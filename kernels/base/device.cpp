@@ -8,10 +8,14 @@ namespace convoy {
 
 const char* name(DeviceType type) {
   switch (type) {
-    case DeviceType::cpu: return "cpu";
-    case DeviceType::ref: return "ref";
-    case DeviceType::cuda: return "cuda";
-    case DeviceType::emu: return "emu";
+    case DeviceType::cpu:
+      return "cpu";
+    case DeviceType::ref:
+      return "ref";
+    case DeviceType::cuda:
+      return "cuda";
+    case DeviceType::emu:
+      return "emu";
   }
   return "?";
 }

@@ -4,13 +4,20 @@ namespace convoy {
 
 const char* name(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::internal: return "internal";
-    case ErrorKind::usage: return "usage";
-    case ErrorKind::data: return "data";
-    case ErrorKind::checkpoint: return "checkpoint";
-    case ErrorKind::communication: return "communication";
-    case ErrorKind::numerics: return "numerics";
-    case ErrorKind::resource: return "resource";
+    case ErrorKind::internal:
+      return "internal";
+    case ErrorKind::usage:
+      return "usage";
+    case ErrorKind::data:
+      return "data";
+    case ErrorKind::checkpoint:
+      return "checkpoint";
+    case ErrorKind::communication:
+      return "communication";
+    case ErrorKind::numerics:
+      return "numerics";
+    case ErrorKind::resource:
+      return "resource";
   }
   return "internal";
 }

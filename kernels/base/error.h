@@ -1,5 +1,5 @@
-// The one exception type of Convoy. Its kind decides the program's exit code; its text starts with the
-// thing that failed and holds the values: "conv2d: x has 3 channels, w expects 4".
+// The one exception type of Convoy. Its kind decides the program's exit code; its text starts with
+// the thing that failed and holds the values: "conv2d: x has 3 channels, w expects 4".
 #pragma once
 
 #include <fmt/core.h>

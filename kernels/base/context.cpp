@@ -1,0 +1,41 @@
+#include "kernels/base/context.h"
+
+#include <map>
+#include <mutex>
+
+#include "kernels/backends.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+// Innermost scope of each device, of one thread.
+thread_local std::map<Device, Stream*> scoped_streams;
+
+}  // namespace
+
+DeviceContext& context(const Device& device) {
+  // The one process-wide table: devices are the process's, and tensors refer to them for ever.
+  static auto* contexts = new std::map<Device, std::unique_ptr<DeviceContext>>;
+  static auto* mutex = new std::mutex;
+  std::lock_guard lock(*mutex);
+  std::unique_ptr<DeviceContext>& slot = (*contexts)[device];
+  if (!slot) slot = open_device(device);
+  return *slot;
+}
+
+Stream& current_stream(const Device& device) {
+  auto found = scoped_streams.find(device);
+  if (found != scoped_streams.end() && found->second) return *found->second;
+  return context(device).default_stream();
+}
+
+StreamScope::StreamScope(Stream& stream) : device_(stream.device()) {
+  outer_ = std::exchange(scoped_streams[device_], &stream);
+}
+
+StreamScope::~StreamScope() {
+  scoped_streams[device_] = outer_;
+}
+
+}  // namespace convoy

@@ -1,0 +1,62 @@
+// What a device of this process can do: memory, streams, copies and its table of kernels. Contexts
+// are opened on first use and live as long as the process, like a GPU's.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/device.h"
+#include "kernels/base/memory_pool.h"
+#include "kernels/base/stream.h"
+
+namespace convoy {
+
+struct KernelTable;
+
+/// One device. Thread-safe.
+class DeviceContext {
+ public:
+  virtual ~DeviceContext() = default;
+
+  virtual const Device& device() const = 0;
+  virtual const KernelTable& kernels() const = 0;
+  virtual MemoryPool& memory() = 0;
+  /// The stream that ops use, unless a StreamScope of the calling thread names another.
+  virtual Stream& default_stream() = 0;
+  virtual std::unique_ptr<Stream> make_stream() = 0;
+  /// Cores that a kernel may use; takes effect with the next kernel.
+  virtual void set_threads(int threads) = 0;
+  virtual int threads() const = 0;
+  /// "AVX-512, oneDNN 3.2.0", for people.
+  virtual std::string describe() const = 0;
+
+  /// Queues a copy from host memory. `source` may be reused when the call returns.
+  virtual void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+  /// Copies to host memory after the stream's work so far; returns when it is done.
+  virtual void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+  /// Queues a copy inside the device.
+  virtual void copy(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+};
+
+/// The context of `device`, opened on first use; `usage` where this build or machine lacks it.
+DeviceContext& context(const Device& device);
+
+/// The stream of `device` that ops of the calling thread use.
+Stream& current_stream(const Device& device);
+
+/// Work of the calling thread on the stream's device goes to `stream` while the scope lives.
+class StreamScope {
+ public:
+  explicit StreamScope(Stream& stream);
+  ~StreamScope();
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
+
+ private:
+  Stream* outer_;
+  Device device_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,73 @@
+#include "kernels/base/host_context.h"
+
+#include <sched.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+// Mapped memory, not malloc's: it goes back to the system at once, and may use huge pages.
+MemoryPool::Source system_memory() {
+  return {[](std::size_t bytes) -> void* {
+            void* data =
+                mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            if (data == MAP_FAILED) return nullptr;
+            madvise(data, bytes, MADV_HUGEPAGE);
+            return data;
+          },
+          [](void* data, std::size_t bytes) { munmap(data, bytes); }};
+}
+
+}  // namespace
+
+int allowed_cores() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  return std::max(1, CPU_COUNT(&mask));
+}
+
+HostContext::HostContext(Device device, const KernelTable& kernels, std::string description,
+                         void (*apply_threads)(int threads))
+    : device_(device),
+      kernels_(kernels),
+      description_(std::move(description)),
+      apply_threads_(apply_threads),
+      threads_(1),
+      memory_(device, system_memory()),
+      default_stream_(std::make_unique<HostStream>(device, memory_, nullptr)) {
+  set_threads(allowed_cores());
+}
+
+std::unique_ptr<Stream> HostContext::make_stream() {
+  return std::make_unique<HostStream>(device_, memory_, [this] { apply_threads_(threads_); });
+}
+
+void HostContext::set_threads(int threads) {
+  CONVOY_CHECK(threads >= 1, "{}: {} threads asked for, at least 1 is needed", to_string(device_),
+               threads);
+  threads_ = threads;
+  default_stream_->host_call([apply = apply_threads_, threads] { apply(threads); });
+}
+
+void HostContext::copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  // The caller may reuse its memory at once, and the host must not wait for the stream.
+  const auto* first = static_cast<const std::byte*>(source);
+  auto staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
+  host(stream).submit([=] { std::memcpy(target, staged->data(), bytes); });
+}
+
+void HostContext::copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  host(stream).submit([=] { std::memcpy(target, source, bytes); });
+  stream.synchronize();
+}
+
+void HostContext::copy(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  host(stream).submit([=] { std::memmove(target, source, bytes); });
+}
+
+}  // namespace convoy

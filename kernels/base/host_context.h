@@ -1,0 +1,45 @@
+// A device whose memory is this machine's: what the cpu and the reference backend share.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "kernels/base/context.h"
+#include "kernels/base/host_stream.h"
+
+namespace convoy {
+
+/// Memory from the system, one worker thread per stream.
+class HostContext : public DeviceContext {
+ public:
+  /// `apply_threads` runs on a stream's thread whenever the number of threads has changed.
+  HostContext(Device device, const KernelTable& kernels, std::string description,
+              void (*apply_threads)(int threads));
+
+  const Device& device() const override { return device_; }
+  const KernelTable& kernels() const override { return kernels_; }
+  MemoryPool& memory() override { return memory_; }
+  Stream& default_stream() override { return *default_stream_; }
+  std::unique_ptr<Stream> make_stream() override;
+  void set_threads(int threads) override;
+  int threads() const override { return threads_; }
+  std::string describe() const override { return description_; }
+  void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) override;
+  void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) override;
+  void copy(Stream& stream, void* target, const void* source, std::size_t bytes) override;
+
+ private:
+  const Device device_;
+  const KernelTable& kernels_;
+  const std::string description_;
+  void (*const apply_threads_)(int);
+  std::atomic<int> threads_;
+  MemoryPool memory_;
+  std::unique_ptr<HostStream> default_stream_;
+};
+
+/// Cores that this process may use, by its affinity mask; at least 1.
+int allowed_cores();
+
+}  // namespace convoy

@@ -1,0 +1,108 @@
+#include "kernels/base/host_stream.h"
+
+#include <atomic>
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+struct HostEvent : Event::State {
+  bool done() const override { return reached.load(std::memory_order_acquire); }
+  void wait() const override { reached.wait(false, std::memory_order_acquire); }
+  void reach() {
+    reached.store(true, std::memory_order_release);
+    reached.notify_all();
+  }
+  std::atomic<bool> reached{false};
+};
+
+}  // namespace
+
+HostStream::HostStream(Device device, MemoryPool& pool, std::function<void()> on_start)
+    : Stream(device), pool_(pool), on_start_(std::move(on_start)), thread_([this] { loop(); }) {}
+
+HostStream::~HostStream() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  thread_.join();
+  scratch_ = MemoryPool::Block();
+  pool_.retire(this);
+}
+
+void HostStream::push(std::function<void()> work, bool always) {
+  {
+    std::lock_guard lock(mutex_);
+    queue_.push_back({std::move(work), always});
+  }
+  wake_.notify_one();
+}
+
+void HostStream::submit(std::function<void()> work) {
+  push(std::move(work), false);
+}
+
+void HostStream::host_call(std::function<void()> work) {
+  push(std::move(work), true);
+}
+
+Event HostStream::record() {
+  auto state = std::make_shared<HostEvent>();
+  push([state] { state->reach(); }, true);
+  return Event(state);
+}
+
+void HostStream::wait(const Event& event) {
+  if (!event.done()) push([event] { event.wait(); }, true);
+}
+
+void HostStream::synchronize() {
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return queue_.empty() && !running_; });
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void* HostStream::scratch(std::size_t bytes) {
+  // Queued work may still use the old block: the pool hands it out again in stream order only.
+  if (bytes > scratch_.bytes()) {
+    scratch_ = MemoryPool::Block();
+    scratch_ = pool_.allocate(bytes, this);
+  }
+  return scratch_.data();
+}
+
+void HostStream::loop() {
+  if (on_start_) on_start_();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    Item item = std::move(queue_.front());
+    queue_.pop_front();
+    running_ = true;
+    const bool skip = failure_ && !item.always;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      if (!skip) item.work();
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    item.work = nullptr;  // what the closure owns goes before the stream counts as idle
+    lock.lock();
+    if (failure && !failure_) failure_ = failure;
+    running_ = false;
+    if (queue_.empty()) idle_.notify_all();
+  }
+}
+
+HostStream& host(Stream& stream) {
+  auto* result = dynamic_cast<HostStream*>(&stream);
+  CONVOY_DCHECK(result, "stream of {} is not a host stream", to_string(stream.device()));
+  return *result;
+}
+
+}  // namespace convoy

@@ -1,0 +1,246 @@
+#include "kernels/base/memory_pool.h"
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
+// A rest below this stays with its block: it would only be found by requests that are tiny anyway.
+constexpr std::size_t kLeastRest = 512;
+
+std::size_t round_up(std::size_t bytes, std::size_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+}  // namespace
+
+// A piece of a segment. Neighbours are linked by address, so that free ones can merge.
+struct MemoryPool::Chunk {
+  std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  Stream* stream = nullptr;
+  bool free = false;
+  Chunk* previous = nullptr;
+  Chunk* next = nullptr;
+};
+
+bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
+  return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+}
+
+bool MemoryPool::BySize::operator()(const Chunk* a, std::size_t bytes) const {
+  return a->bytes < bytes;
+}
+
+MemoryPool::Block::Block(Block&& other) noexcept
+    : pool_(std::exchange(other.pool_, nullptr)),
+      chunk_(std::exchange(other.chunk_, nullptr)),
+      events_(std::move(other.events_)) {}
+
+MemoryPool::Block& MemoryPool::Block::operator=(Block&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(chunk_, other.chunk_);
+  std::swap(events_, other.events_);
+  return *this;
+}
+
+MemoryPool::Block::~Block() {
+  if (chunk_) pool_->release(chunk_, std::move(events_));
+}
+
+void* MemoryPool::Block::data() const {
+  return chunk_ ? chunk_->data : nullptr;
+}
+
+std::size_t MemoryPool::Block::bytes() const {
+  return chunk_ ? chunk_->bytes : 0;
+}
+
+void MemoryPool::Block::use_until(Event event) {
+  events_.push_back(std::move(event));
+}
+
+MemoryPool::MemoryPool(Device device, Source source)
+    : device_(device), source_(std::move(source)) {}
+
+MemoryPool::~MemoryPool() {
+  for (Pending& pending : pending_) {
+    for (const Event& event : pending.events) event.wait();
+  }
+  std::lock_guard lock(mutex_);
+  collect_pending();
+  trim_locked();
+}
+
+MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
+  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  std::lock_guard lock(mutex_);
+  ++statistics_.requests;
+  if (stream) live_.insert(stream);
+  collect_pending();
+  check_cap(bytes, size);
+  Chunk* chunk = take_free(size, stream);
+  if (!chunk) chunk = take_segment(size, stream);
+  split(chunk, size);
+  chunk->free = false;
+  statistics_.in_use += chunk->bytes;
+  statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
+  return Block(this, chunk);
+}
+
+void MemoryPool::check_cap(std::size_t asked, std::size_t bytes) const {
+  if (cap_ == 0 || statistics_.in_use + bytes <= cap_) return;
+  CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, {} of the cap of {} bytes in use",
+              to_string(device_), asked, statistics_.in_use, cap_);
+}
+
+MemoryPool::Chunk* MemoryPool::take_free(std::size_t bytes, Stream* stream) {
+  // Work of a retired stream is over, so that anybody may have its memory.
+  for (Stream* owner : {stream, static_cast<Stream*>(nullptr)}) {
+    auto list = free_.find(owner);
+    if (list == free_.end()) continue;
+    auto found = list->second.lower_bound(bytes);
+    if (found == list->second.end()) continue;
+    Chunk* chunk = *found;
+    list->second.erase(found);
+    chunk->stream = stream;
+    return chunk;
+  }
+  return nullptr;
+}
+
+MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream) {
+  const std::size_t size = round_up(bytes, kSmallSegment);
+  ++statistics_.system_requests;
+  void* data = source_.take(size);
+  if (!data) {
+    trim_locked();
+    data = source_.take(size);
+  }
+  if (!data) {
+    CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, the system gives no more than {}",
+                to_string(device_), bytes, statistics_.reserved);
+  }
+  statistics_.reserved += size;
+  statistics_.peak_reserved = std::max(statistics_.peak_reserved, statistics_.reserved);
+  return new Chunk{static_cast<std::byte*>(data), size, stream, true, nullptr, nullptr};
+}
+
+void MemoryPool::split(Chunk* chunk, std::size_t bytes) {
+  if (chunk->bytes - bytes < kLeastRest) return;
+  auto* rest =
+      new Chunk{chunk->data + bytes, chunk->bytes - bytes, chunk->stream, true, chunk, chunk->next};
+  if (rest->next) rest->next->previous = rest;
+  chunk->next = rest;
+  chunk->bytes = bytes;
+  insert_free(rest);
+}
+
+void MemoryPool::insert_free(Chunk* chunk) {
+  chunk->free = true;
+  free_[chunk->stream].insert(chunk);
+}
+
+MemoryPool::Chunk* MemoryPool::merge(Chunk* left, Chunk* right) {
+  left->bytes += right->bytes;
+  left->next = right->next;
+  if (left->next) left->next->previous = left;
+  delete right;
+  return left;
+}
+
+void MemoryPool::release(Chunk* chunk, std::vector<Event> events) {
+  std::lock_guard lock(mutex_);
+  statistics_.in_use -= chunk->bytes;
+  const bool pending =
+      std::any_of(events.begin(), events.end(), [](const Event& event) { return !event.done(); });
+  if (pending) {
+    pending_.push_back({chunk, std::move(events)});
+    return;
+  }
+  make_free(chunk);
+}
+
+void MemoryPool::make_free(Chunk* chunk) {
+  if (!live_.contains(chunk->stream)) chunk->stream = nullptr;
+  FreeList& list = free_[chunk->stream];
+  auto joins = [chunk](Chunk* other) {
+    return other && other->free && other->stream == chunk->stream;
+  };
+  if (joins(chunk->next)) {
+    list.erase(chunk->next);
+    merge(chunk, chunk->next);
+  }
+  if (joins(chunk->previous)) {
+    list.erase(chunk->previous);
+    chunk = merge(chunk->previous, chunk);
+  }
+  insert_free(chunk);
+}
+
+void MemoryPool::retire(Stream* stream) {
+  std::lock_guard lock(mutex_);
+  live_.erase(stream);
+  auto list = free_.find(stream);
+  if (list == free_.end()) return;
+  const FreeList chunks = std::move(list->second);
+  free_.erase(list);
+  for (Chunk* chunk : chunks) {
+    chunk->stream = nullptr;
+    insert_free(chunk);
+  }
+}
+
+void MemoryPool::collect_pending() {
+  auto waiting = std::partition(pending_.begin(), pending_.end(), [](const Pending& pending) {
+    return std::any_of(pending.events.begin(), pending.events.end(),
+                       [](const Event& event) { return !event.done(); });
+  });
+  for (auto it = waiting; it != pending_.end(); ++it) make_free(it->chunk);
+  pending_.erase(waiting, pending_.end());
+}
+
+void MemoryPool::set_cap(std::size_t bytes) {
+  std::lock_guard lock(mutex_);
+  cap_ = bytes;
+}
+
+MemoryStatistics MemoryPool::statistics() const {
+  std::lock_guard lock(mutex_);
+  return statistics_;
+}
+
+void MemoryPool::reset_peak() {
+  std::lock_guard lock(mutex_);
+  statistics_.peak_in_use = statistics_.in_use;
+  statistics_.peak_reserved = statistics_.reserved;
+}
+
+void MemoryPool::trim() {
+  std::lock_guard lock(mutex_);
+  collect_pending();
+  trim_locked();
+}
+
+void MemoryPool::trim_locked() {
+  for (auto& [stream, list] : free_) {
+    std::vector<Chunk*> whole;
+    for (Chunk* chunk : list) {
+      if (!chunk->previous && !chunk->next) whole.push_back(chunk);
+    }
+    // Queued work of the stream may still use what the host has freed.
+    if (!whole.empty() && stream) stream->record().wait();
+    for (Chunk* chunk : whole) {
+      list.erase(chunk);
+      source_.give_back(chunk->data, chunk->bytes);
+      statistics_.reserved -= chunk->bytes;
+      delete chunk;
+    }
+  }
+}
+
+}  // namespace convoy
