@@ -1,0 +1,68 @@
+// What a run tells the world, one call an event. The program turns events into lines, bars and
+// files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace convoy {
+
+/// What is fixed before the first step: the `run` line.
+struct RunInfo {
+  std::string model;
+  std::int64_t parameters = 0;
+  std::int64_t classes = 0;
+  std::int64_t image_size = 0;
+  std::string bn;
+  std::vector<std::string> devices;       ///< names
+  std::vector<std::string> device_texts;  ///< what each is
+  std::int64_t train_images = 0;
+  std::int64_t val_images = 0;
+  std::int64_t steps_per_epoch = 0;
+  std::int64_t total_steps = 0;
+  std::int64_t start_step = 0;
+  std::vector<std::string> class_names;
+};
+
+struct StepEvent {
+  std::int64_t step = 0;   ///< counts from 1
+  std::int64_t epoch = 0;  ///< counts from 1
+  double loss = 0;
+  double lr = 0;
+  std::int64_t images = 0;  ///< of this step
+  double seconds = 0;       ///< of this step, loading included
+  double wait_seconds = 0;  ///< of these, waiting for data
+  double grad_norm = 0;     ///< before clipping
+};
+
+struct EvalEvent {
+  std::int64_t epoch = 0;
+  double loss = 0;
+  double top1 = 0;  ///< fraction
+  double top5 = 0;
+  std::int64_t images = 0;
+};
+
+struct EndEvent {
+  std::int64_t steps = 0;  ///< global step reached
+  double seconds = 0;      ///< training alone
+  std::string weights_hash;
+  std::string checkpoint;  ///< newest folder written, empty if none
+};
+
+/// Calls come from the thread that trains, in order.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_run(const RunInfo&) {}
+  virtual void on_step(const StepEvent&) {}
+  virtual void on_eval(const EvalEvent&) {}
+  virtual void on_eval_progress(std::int64_t /*images*/, std::int64_t /*of*/) {}
+  virtual void on_checkpoint(const std::string& /*folder*/) {}
+  virtual void on_note(const std::string& /*line*/) {}
+  virtual void on_warning(const std::string& /*line*/) {}
+  virtual void on_end(const EndEvent&) {}
+};
+
+}  // namespace convoy
