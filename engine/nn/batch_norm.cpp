@@ -1,0 +1,72 @@
+// The batch-norm layer: which statistics a forward uses, and when running ones change.
+#include "engine/nn/layers.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+BatchNorm2d::BatchNorm2d(std::int64_t channels, bool relu, bool residual)
+    : relu_(relu), residual_(residual) {
+  CONVOY_CHECK(channels >= 1, "BatchNorm2d: {} channels, expected at least 1", channels);
+  weight = register_parameter("weight", Tensor::ones({channels}));
+  bias = register_parameter("bias", Tensor::zeros({channels}));
+  running_mean = register_buffer("running_mean", Tensor::zeros({channels}));
+  running_var = register_buffer("running_var", Tensor::ones({channels}));
+  register_counter("num_batches_tracked", &num_batches_tracked);
+}
+
+void BatchNorm2d::reset(const std::function<RandomStream(const std::string&)>&) {
+  weight.fill_(1);
+  bias.fill_(0);
+  running_mean.fill_(0);
+  running_var.fill_(1);
+  num_batches_tracked = 0;
+}
+
+Tensor BatchNorm2d::forward(const Tensor& x) {
+  CONVOY_CHECK(!residual_, "{}: needs the residual as a second input", describe());
+  return normalise(x, {});
+}
+
+Tensor BatchNorm2d::forward_all(const std::vector<Tensor>& inputs) {
+  CONVOY_CHECK(inputs.size() == (residual_ ? 2u : 1u), "{}: {} inputs given", describe(),
+               inputs.size());
+  return normalise(inputs[0], residual_ ? inputs[1] : Tensor());
+}
+
+Tensor BatchNorm2d::normalise(const Tensor& x, const Tensor& residual) {
+  BatchNormOptions options;
+  options.training = is_training();
+  options.mode = mode_;
+  options.momentum = momentum;
+  options.epsilon = epsilon;
+  options.relu = relu_;
+  options.update_running = update_running_;
+  options.pending = mode_ == BatchNormMode::deferred ? &pending_ : nullptr;
+  if (is_training() && update_running_ && mode_ == BatchNormMode::micro) ++num_batches_tracked;
+  return batch_norm(x, weight, bias, running_mean, running_var, options, residual);
+}
+
+void BatchNorm2d::commit() {
+  if (pending_.count == 0) return;
+  commit_batch_norm(pending_, running_mean, running_var, momentum);
+  ++num_batches_tracked;
+}
+
+std::string BatchNorm2d::describe() const {
+  return fmt::format("BatchNorm2d({}){}{}", weight.size(0), residual_ ? " + add" : "",
+                     relu_ ? " + ReLU" : "");
+}
+
+void set_batch_norm_mode(Module& module, BatchNormMode mode) {
+  module.for_each([mode](const std::string&, Module& each) {
+    if (auto* norm = dynamic_cast<BatchNorm2d*>(&each)) norm->set_mode(mode);
+  });
+}
+
+void commit_batch_norms(Module& module) {
+  module.for_each([](const std::string&, Module& each) {
+    if (auto* norm = dynamic_cast<BatchNorm2d*>(&each)) norm->commit();
+  });
+}
+
+}  // namespace convoy

@@ -1,0 +1,102 @@
+#include "engine/nn/layers.h"
+
+#include <cmath>
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+// Uniform in [-bound, bound).
+Tensor uniform_within(const RandomStream& stream, const Tensor& like, double bound) {
+  std::vector<double> values = stream.uniform(like.numel());
+  for (double& value : values) value = (2 * value - 1) * bound;
+  return Tensor::from(values, like.shape(), like.options());
+}
+
+Tensor normal_with(const RandomStream& stream, const Tensor& like, double deviation) {
+  std::vector<double> values = stream.normal(like.numel());
+  for (double& value : values) value *= deviation;
+  return Tensor::from(values, like.shape(), like.options());
+}
+
+}  // namespace
+
+Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& conv_options,
+               bool with_bias, Conv2dInit init)
+    : options(conv_options), init_(init) {
+  CONVOY_CHECK(in >= 1 && out >= 1 && kernel.h >= 1 && kernel.w >= 1 && options.groups >= 1 &&
+                   in % options.groups == 0 && out % options.groups == 0,
+               "Conv2d: {} to {} channels, kernel {}x{}, {} groups: expected positive numbers and "
+               "channels that the groups divide",
+               in, out, kernel.h, kernel.w, options.groups);
+  weight =
+      register_parameter("weight", Tensor::zeros({out, in / options.groups, kernel.h, kernel.w}));
+  if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
+  reset_with_process_seed();
+}
+
+void Conv2d::reset(const std::function<RandomStream(const std::string&)>& stream) {
+  const double places = static_cast<double>(weight.size(2) * weight.size(3));
+  const double fan_in = static_cast<double>(weight.size(1)) * places;
+  const double fan_out = static_cast<double>(weight.size(0) / options.groups) * places;
+  weight.copy_(init_ == Conv2dInit::normal_fan_out
+                   ? normal_with(stream("weight"), weight, std::sqrt(2 / fan_out))
+                   : uniform_within(stream("weight"), weight, 1 / std::sqrt(fan_in)));
+  if (bias.defined()) bias.copy_(uniform_within(stream("bias"), bias, 1 / std::sqrt(fan_in)));
+}
+
+Tensor Conv2d::forward(const Tensor& x) {
+  return conv2d(x, weight, bias, options);
+}
+
+std::string Conv2d::describe() const {
+  std::string text = fmt::format("Conv2d({}, {}, {}x{}", weight.size(1) * options.groups,
+                                 weight.size(0), weight.size(2), weight.size(3));
+  if (options.stride.h != 1) text += fmt::format(", stride {}", options.stride.h);
+  if (options.groups != 1) text += fmt::format(", groups {}", options.groups);
+  return text + ")";
+}
+
+Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
+  CONVOY_CHECK(in >= 1 && out >= 1, "Linear: {} to {} values, expected positive numbers", in, out);
+  weight = register_parameter("weight", Tensor::zeros({out, in}));
+  if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
+  reset_with_process_seed();
+}
+
+void Linear::reset(const std::function<RandomStream(const std::string&)>& stream) {
+  const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
+  weight.copy_(uniform_within(stream("weight"), weight, bound));
+  if (bias.defined()) bias.copy_(uniform_within(stream("bias"), bias, bound));
+}
+
+Tensor Linear::forward(const Tensor& x) {
+  return linear(x, weight, bias);
+}
+
+std::string Linear::describe() const {
+  return fmt::format("Linear({}, {})", weight.size(1), weight.size(0));
+}
+
+std::string MaxPool2d::describe() const {
+  return fmt::format("MaxPool2d({}x{}, stride {})", options_.kernel.h, options_.kernel.w,
+                     options_.stride.value_or(options_.kernel).h);
+}
+
+Sequential::Sequential(std::vector<std::shared_ptr<Module>> modules) {
+  for (std::size_t i = 0; i < modules.size(); ++i) add(std::to_string(i), modules[i]);
+}
+
+Sequential& Sequential::add(const std::string& name, std::shared_ptr<Module> module) {
+  register_module(name, std::move(module));
+  return *this;
+}
+
+Tensor Sequential::forward(const Tensor& x) {
+  Tensor value = x;
+  for (const auto& [name, child] : children()) value = child->forward(value);
+  return value;
+}
+
+}  // namespace convoy

@@ -1,0 +1,97 @@
+// The base of layers and networks: named parameters, buffers and children, as PyTorch's nn::Module.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/tensor/random.h"
+#include "engine/tensor/tensor.h"
+
+namespace convoy {
+
+/// Name and tensor, in the order of registration: own ones first, then those of the children.
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// The output for one input. A module with one input overrides this.
+  virtual Tensor forward(const Tensor& x);
+  /// The output for several inputs; a module that takes more than one overrides this.
+  virtual Tensor forward_all(const std::vector<Tensor>& inputs);
+  Tensor operator()(const Tensor& x) { return forward(x); }
+
+  /// "layer1.0.conv1.weight" and its tensor; handles share the module's values.
+  NamedTensors named_parameters() const;
+  NamedTensors named_buffers() const;
+  std::vector<Tensor> parameters() const;
+  /// Parameters, buffers and counters under PyTorch's names. Counters are i64 scalars on the CPU.
+  NamedTensors state_dict() const;
+  /// Overwrites the values. `checkpoint` that names missing, unexpected and mis-shaped entries;
+  /// with `strict` off only mis-shaped ones. Counters may be absent.
+  void load_state_dict(const NamedTensors& state, bool strict = true);
+  /// Number of values in all parameters.
+  std::int64_t parameter_count() const;
+
+  /// Training mode of this module and all below it.
+  void train(bool on = true);
+  void eval() { train(false); }
+  bool is_training() const { return training_; }
+  void zero_grad();
+  /// Moves parameters and buffers; handles of them stay valid.
+  void to(const Device& device);
+  void to(DType dtype);
+  /// Draws the initial values anew: each depends on the seed and the parameter's name alone.
+  void initialize(std::uint64_t seed, const std::string& prefix = "");
+  /// Calls `visit` for this module (name "") and all below it.
+  void for_each(const std::function<void(const std::string& name, Module&)>& visit);
+
+  /// A short text for tables: "Conv2d(64, 64, 3x3, stride 1)".
+  virtual std::string describe() const { return "Module"; }
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const {
+    return children_;
+  }
+
+ protected:
+  /// Parameters require a gradient. Names are unique in a module and hold no dot at the ends.
+  Tensor register_parameter(const std::string& name, Tensor value);
+  Tensor register_buffer(const std::string& name, Tensor value);
+  void register_counter(const std::string& name, std::int64_t* value);
+  template <class M>
+  std::shared_ptr<M> register_module(const std::string& name, std::shared_ptr<M> module) {
+    add_child(name, module);
+    return module;
+  }
+  /// Overwrites own parameters and buffers with initial values; `stream(name)` gives the numbers.
+  virtual void reset(const std::function<RandomStream(const std::string& name)>& /*stream*/) {}
+  /// For constructors: reset() from the process's generator.
+  void reset_with_process_seed();
+
+ private:
+  void add_child(const std::string& name, std::shared_ptr<Module> module);
+  void collect(const std::string& prefix, NamedTensors Module::*own, NamedTensors& out) const;
+  void collect_state(const std::string& prefix, NamedTensors& out) const;
+  void collect_counters(const std::string& prefix,
+                        std::vector<std::pair<std::string, std::int64_t*>>& out) const;
+
+  NamedTensors parameters_;
+  NamedTensors buffers_;
+  std::vector<std::pair<std::string, std::int64_t*>> counters_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  bool training_ = true;
+};
+
+/// Writes the module's state_dict as a safetensors file that PyTorch's users can load, and reads
+/// one.
+void save(const Module& module, const std::string& path);
+void load(Module& module, const std::string& path);
+
+}  // namespace convoy

@@ -1,0 +1,26 @@
+#include "engine/ops/support.h"
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+void check_operands(const char* op, std::initializer_list<Tensor> tensors) {
+  check_same_device(op, tensors);
+  const Tensor* first = nullptr;
+  for (const Tensor& tensor : tensors) {
+    if (!tensor.defined()) continue;
+    CONVOY_CHECK(is_floating(tensor.dtype()), "{}: {} is not of a floating type", op,
+                 describe(tensor));
+    if (!first) first = &tensor;
+    CONVOY_CHECK(tensor.dtype() == first->dtype(), "{}: operands are of types {} and {}", op,
+                 name(first->dtype()), name(tensor.dtype()));
+  }
+}
+
+void check_rank(const char* op, const char* operand, const Tensor& x, int rank) {
+  CONVOY_CHECK(x.defined(), "{}: {} is undefined", op, operand);
+  CONVOY_CHECK(x.shape().rank() == rank, "{}: {} has shape {}, expected {} dimensions", op, operand,
+               to_string(x.shape()), rank);
+}
+
+}  // namespace convoy

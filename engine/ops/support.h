@@ -1,0 +1,31 @@
+// What ops share: their device's kernels and stream, and checks of operands.
+#pragma once
+
+#include <initializer_list>
+
+#include "engine/tensor/tensor.h"
+#include "kernels/base/context.h"
+#include "kernels/kernel_list.h"
+
+namespace convoy {
+
+inline const KernelTable& kernels_of(const Tensor& x) {
+  return context(x.device()).kernels();
+}
+
+inline Stream& stream_of(const Tensor& x) {
+  return current_stream(x.device());
+}
+
+/// Buffer of a tensor that may be undefined.
+inline Buffer buffer_or_none(const Tensor& x) {
+  return x.defined() ? x.buffer() : Buffer{};
+}
+
+/// `usage` unless all defined tensors have one device and one floating type.
+void check_operands(const char* op, std::initializer_list<Tensor> tensors);
+
+/// `usage` unless `x` has `rank` dimensions.
+void check_rank(const char* op, const char* operand, const Tensor& x, int rank);
+
+}  // namespace convoy

@@ -1,0 +1,84 @@
+#include "engine/tensor/random.h"
+
+#include <Random123/philox.h>
+
+#include <cmath>
+#include <mutex>
+#include <numbers>
+#include <string>
+
+namespace convoy {
+namespace {
+
+std::uint64_t fnv1a(std::string_view text) {
+  std::uint64_t hash = 0xCBF29CE484222325ULL;
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001B3ULL;
+  return hash;
+}
+
+double to_unit(std::uint32_t high, std::uint32_t low) {
+  const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+// What manual_seed sets: user programs expect one generator for the process, as PyTorch's.
+struct ProcessGenerator {
+  std::mutex mutex;
+  std::uint64_t seed = 0;
+  std::uint64_t calls = 0;
+};
+
+ProcessGenerator& process_generator() {
+  static ProcessGenerator generator;
+  return generator;
+}
+
+}  // namespace
+
+RandomStream::RandomStream(std::uint64_t seed, std::string_view name)
+    : seed_(seed), name_hash_(fnv1a(name)) {}
+
+std::vector<double> RandomStream::uniform(std::int64_t count) const {
+  using Generator = r123::Philox4x32;
+  const Generator::key_type key = {
+      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)}};
+  std::vector<double> numbers(static_cast<std::size_t>(count) + 1);
+  for (std::int64_t i = 0; i < count; i += 2) {
+    const auto block = static_cast<std::uint64_t>(i) / 2;
+    const Generator::ctr_type counter = {
+        {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
+         static_cast<std::uint32_t>(name_hash_), static_cast<std::uint32_t>(name_hash_ >> 32)}};
+    const Generator::ctr_type bits = Generator()(counter, key);
+    numbers[static_cast<std::size_t>(i)] = to_unit(bits[0], bits[1]);
+    numbers[static_cast<std::size_t>(i) + 1] = to_unit(bits[2], bits[3]);
+  }
+  numbers.resize(static_cast<std::size_t>(count));
+  return numbers;
+}
+
+std::vector<double> RandomStream::normal(std::int64_t count) const {
+  std::vector<double> numbers = uniform(count + count % 2);
+  for (std::size_t i = 0; i < numbers.size(); i += 2) {
+    const double radius = std::sqrt(-2 * std::log1p(-numbers[i]));
+    const double angle = 2 * std::numbers::pi * numbers[i + 1];
+    numbers[i] = radius * std::cos(angle);
+    numbers[i + 1] = radius * std::sin(angle);
+  }
+  numbers.resize(static_cast<std::size_t>(count));
+  return numbers;
+}
+
+void manual_seed(std::uint64_t seed) {
+  ProcessGenerator& generator = process_generator();
+  std::lock_guard lock(generator.mutex);
+  generator.seed = seed;
+  generator.calls = 0;
+}
+
+RandomStream next_random_stream() {
+  ProcessGenerator& generator = process_generator();
+  std::lock_guard lock(generator.mutex);
+  return RandomStream(generator.seed, "call/" + std::to_string(generator.calls++));
+}
+
+}  // namespace convoy

@@ -1,0 +1,92 @@
+// Values in and out of tensors: copies between devices and the host.
+#include <cstring>
+
+#include "engine/tensor/storage.h"
+#include "engine/tensor/tensor.h"
+#include "kernels/base/error.h"
+#include "kernels/kernel_list.h"
+
+namespace convoy {
+namespace {
+
+bool on_host(const Device& device) {
+  return device.type == DeviceType::cpu || device.type == DeviceType::ref;
+}
+
+// Queues the copy on the target's stream, after what the source's stream has queued.
+void copy_across(const Tensor& target, const Tensor& source, std::size_t bytes) {
+  CONVOY_CHECK(on_host(target.device()) && on_host(source.device()),
+               "copy: no path from {} to {} in this build", to_string(source.device()),
+               to_string(target.device()));
+  Stream& stream = current_stream(target.device());
+  stream.wait(current_stream(source.device()).record());
+  context(target.device()).copy(stream, target.buffer().data, source.buffer().data, bytes);
+  source.storage()->use_until(stream.record());
+}
+
+template <class To, class From>
+std::vector<To> cast_bytes(const std::vector<std::byte>& bytes) {
+  std::vector<From> values(bytes.size() / sizeof(From));
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+void Tensor::copy_(const Tensor& source) {
+  CONVOY_CHECK(source.shape() == shape(), "copy_: source is {}, target is {}", describe(source),
+               describe(*this));
+  Tensor values = source.detach();
+  if (values.dtype() != dtype()) values = values.to(dtype());
+  if (values.device() != device()) {
+    values = values.with_layout(kPlain);
+    Tensor here = layout() == kPlain ? detach() : empty(shape(), options());
+    copy_across(here, values, static_cast<std::size_t>(numel()) * size_of(dtype()));
+    values = here;
+  }
+  if (values.storage() != storage() || values.buffer().data != buffer().data) {
+    context(device()).kernels().reorder(current_stream(device()), shape(), values.buffer(),
+                                        buffer());
+  }
+  raise_version();
+}
+
+std::vector<std::byte> Tensor::to_bytes() const {
+  const Tensor plain = with_layout(kPlain);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
+  context(device()).copy_out(current_stream(device()), bytes.data(), plain.buffer().data,
+                             bytes.size());
+  return bytes;
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const std::vector<std::byte> bytes = to_bytes();
+  switch (dtype()) {
+    case DType::f32:
+      return cast_bytes<T, float>(bytes);
+    case DType::f64:
+      return cast_bytes<T, double>(bytes);
+    case DType::i64:
+      return cast_bytes<T, std::int64_t>(bytes);
+    case DType::i32:
+      return cast_bytes<T, std::int32_t>(bytes);
+    case DType::u8:
+      return cast_bytes<T, std::uint8_t>(bytes);
+    case DType::bf16:
+      break;
+  }
+  CONVOY_FAIL(usage, "to_vector: bf16 values cannot be read on the host in this build");
+}
+template std::vector<float> Tensor::to_vector() const;
+template std::vector<double> Tensor::to_vector() const;
+template std::vector<std::int64_t> Tensor::to_vector() const;
+template std::vector<std::int32_t> Tensor::to_vector() const;
+template std::vector<std::uint8_t> Tensor::to_vector() const;
+
+double Tensor::item() const {
+  CONVOY_CHECK(numel() == 1, "item: {} has {} elements, expected 1", describe(*this), numel());
+  return to_vector<double>().front();
+}
+
+}  // namespace convoy
