@@ -27,6 +27,7 @@ watch_log() {
 }
 
 # step NAME COMMAND...: one line, "NAME OK 12 s"; returns the command's failure after showing its last lines.
+# A function as COMMAND stops at its first error only where `step` itself stands in no condition.
 step() {
   local name=$1 log=$logs/$1.log start=$SECONDS status=0
   shift
