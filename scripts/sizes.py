@@ -19,7 +19,7 @@ DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.M)
 ACCESS = re.compile(r"^\s*(?:(?:public|private|protected)\s*:\s*)?")
 TEMPLATE = re.compile(r"^template\s*<[^;{}]*?>\s*(?=[\w\[])")
 OPERATOR = re.compile(r"operator\s*[^\s\w(]+")
-NAME = re.compile(r"([\w:~]+|operator\s*[^\s(]+)\s*\(")
+NAME = re.compile(r"((?:[\w~]+::)*operator\s*[^\s(]+|[\w:~]+)\s*\(")
 
 
 def blank(match):
