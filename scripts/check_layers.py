@@ -33,7 +33,7 @@ PARTS = {
         "train": NETWORK + ["optim", "io", "data", "parallel"],
     },
     "kernels": {
-        "base": [],
+        "base": [""],  # the list of kernels and of backends, but no backend
     },
 }
 
@@ -72,7 +72,7 @@ def part_fault(path, target):
     part, wanted = part_of(path), part_of(target)
     if part == wanted or part not in table or wanted in table[part]:
         return None
-    allowed = ", ".join(f"{layer}/{name}" for name in [*table[part], part])
+    allowed = ", ".join(f"{layer}/{name}".rstrip("/") for name in [*table[part], part])
     return f"{layer}/{part} may include of its own layer only {allowed}"
 
 

@@ -61,6 +61,7 @@ class Layers(unittest.TestCase):
     def test_kernels_base_knows_no_backend(self):
         files = {"kernels/base/a.h": '#include "kernels/cpu/b.h"\n', "kernels/cpu/b.h": ""}
         self.check_one_fault(files, "kernels/base may include")
+        self.assertEqual(faults_of({"kernels/base/a.cpp": '#include "kernels/b.h"\n', "kernels/b.h": ""}), [])
 
     def test_vendor_headers_have_one_place(self):
         cases = [("cuda_runtime.h", "kernels/cuda/a.cu", "engine/ops/a.cpp"),
