@@ -48,8 +48,9 @@ step() {
 missing_packages() {
   local wanted installed
   wanted=$(sed 's/#.*//' "scripts/packages/$1.txt" | tr -s ' \n' '\n' | sort -u)
+  # dpkg-query fails where it does not know a package: that one is missing.
   # shellcheck disable=SC2086  # one word a package
-  installed=$(dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null |
+  installed=$({ dpkg-query -W -f='${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true; } |
     sed -n 's/^installed //p' | sort -u)
   comm -23 <(printf '%s\n' "$wanted" | sed '/^$/d') <(printf '%s\n' "$installed")
 }
