@@ -3,7 +3,7 @@
 //
 //     a block: rows x depth, row by row        b block: panels of 8 columns, depth x 8 each
 //
-// Every sum runs over depth in ascending order, whatever the sizes of the blocks.
+// Every sum runs over depth in ascending order, whatever the blocks and the width of vectors.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,7 @@
 namespace convoy::reference {
 
 inline constexpr std::int64_t kPanel = 8;
-inline constexpr std::int64_t kRowPair = 2;
-
-/// Adds two rows of a (each `depth` long) times one panel of b to two rows of c, 8 wide.
-void multiply_panel(const double* a0, const double* a1, const double* b, std::int64_t depth,
-                    double* c0, double* c1);
+inline constexpr std::int64_t kRows = 4;
 
 /// Operands of one block, copied to double. Rows and columns are filled up with zeros.
 class ProductBlock {
