@@ -99,4 +99,50 @@ Tensor Sequential::forward(const Tensor& x) {
   return value;
 }
 
+Shape Conv2d::output_shape(const std::vector<Shape>& inputs) const {
+  const Shape& x = inputs.at(0);
+  auto extent = [](std::int64_t in, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
+                   std::int64_t dilation) {
+    return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  };
+  return {x[0], weight.size(0),
+          extent(x[2], weight.size(2), options.stride.h, options.padding.h, options.dilation.h),
+          extent(x[3], weight.size(3), options.stride.w, options.padding.w, options.dilation.w)};
+}
+
+std::int64_t Conv2d::multiply_adds(const std::vector<Shape>& inputs) const {
+  return output_shape(inputs).count() * weight.size(1) * weight.size(2) * weight.size(3);
+}
+
+Shape Linear::output_shape(const std::vector<Shape>& inputs) const {
+  return {inputs.at(0)[0], weight.size(0)};
+}
+
+std::int64_t Linear::multiply_adds(const std::vector<Shape>& inputs) const {
+  return inputs.at(0)[0] * weight.numel();
+}
+
+Shape MaxPool2d::output_shape(const std::vector<Shape>& inputs) const {
+  const Shape& x = inputs.at(0);
+  const Pair stride = options_.stride.value_or(options_.kernel);
+  return {x[0], x[1], (x[2] + 2 * options_.padding.h - options_.kernel.h) / stride.h + 1,
+          (x[3] + 2 * options_.padding.w - options_.kernel.w) / stride.w + 1};
+}
+
+Shape Sequential::output_shape(const std::vector<Shape>& inputs) const {
+  Shape shape = inputs.at(0);
+  for (const auto& [name, child] : children()) shape = child->output_shape({shape});
+  return shape;
+}
+
+std::int64_t Sequential::multiply_adds(const std::vector<Shape>& inputs) const {
+  Shape shape = inputs.at(0);
+  std::int64_t sum = 0;
+  for (const auto& [name, child] : children()) {
+    sum += child->multiply_adds({shape});
+    shape = child->output_shape({shape});
+  }
+  return sum;
+}
+
 }  // namespace convoy

@@ -20,6 +20,8 @@ class Conv2d : public Module {
   Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& options = {},
          bool with_bias = true, Conv2dInit init = Conv2dInit::uniform_fan_in);
   Tensor forward(const Tensor& x) override;
+  Shape output_shape(const std::vector<Shape>& inputs) const override;
+  std::int64_t multiply_adds(const std::vector<Shape>& inputs) const override;
   std::string describe() const override;
 
   Tensor weight, bias;
@@ -36,6 +38,8 @@ class Linear : public Module {
  public:
   Linear(std::int64_t in, std::int64_t out, bool with_bias = true);
   Tensor forward(const Tensor& x) override;
+  Shape output_shape(const std::vector<Shape>& inputs) const override;
+  std::int64_t multiply_adds(const std::vector<Shape>& inputs) const override;
   std::string describe() const override;
 
   Tensor weight, bias;
@@ -88,6 +92,7 @@ class MaxPool2d : public Module {
  public:
   explicit MaxPool2d(const Pool2dOptions& options) : options_(options) {}
   Tensor forward(const Tensor& x) override { return max_pool2d(x, options_); }
+  Shape output_shape(const std::vector<Shape>& inputs) const override;
   std::string describe() const override;
 
  private:
@@ -98,6 +103,9 @@ class MaxPool2d : public Module {
 class GlobalAvgPool2d : public Module {
  public:
   Tensor forward(const Tensor& x) override { return global_avg_pool2d(x).flatten(); }
+  Shape output_shape(const std::vector<Shape>& inputs) const override {
+    return {inputs.at(0)[0], inputs.at(0)[1]};
+  }
   std::string describe() const override { return "GlobalAvgPool2d"; }
 };
 
@@ -108,6 +116,8 @@ class Sequential : public Module {
   explicit Sequential(std::vector<std::shared_ptr<Module>> modules);
   Sequential& add(const std::string& name, std::shared_ptr<Module> module);
   Tensor forward(const Tensor& x) override;
+  Shape output_shape(const std::vector<Shape>& inputs) const override;
+  std::int64_t multiply_adds(const std::vector<Shape>& inputs) const override;
   std::string describe() const override { return "Sequential"; }
 };
 

@@ -54,6 +54,10 @@ class Module {
   /// Calls `visit` for this module (name "") and all below it.
   void for_each(const std::function<void(const std::string& name, Module&)>& visit);
 
+  /// Shape of the output for inputs of these shapes, without running anything.
+  virtual Shape output_shape(const std::vector<Shape>& inputs) const { return inputs.at(0); }
+  /// Multiply-adds of convolutions and matrix products for inputs of these shapes.
+  virtual std::int64_t multiply_adds(const std::vector<Shape>& /*inputs*/) const { return 0; }
   /// A short text for tables: "Conv2d(64, 64, 3x3, stride 1)".
   virtual std::string describe() const { return "Module"; }
   const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const {

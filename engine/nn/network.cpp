@@ -65,6 +65,28 @@ Tensor Network::forward(const Tensor& x) {
   return run(x, [](const Layer&, const Tensor&) { return true; });
 }
 
+std::vector<Shape> Network::input_shapes(std::size_t number, const std::vector<Shape>& outputs,
+                                         std::int64_t images, std::int64_t image_size) const {
+  std::vector<Shape> shapes;
+  for (int input : layers_[number].inputs) {
+    if (input != kInput) {
+      shapes.push_back(outputs[static_cast<std::size_t>(input)]);
+    } else {
+      shapes.push_back(rows_ ? Shape{images, in_} : Shape{images, in_, image_size, image_size});
+    }
+  }
+  return shapes;
+}
+
+std::vector<Shape> Network::output_shapes(std::int64_t images, std::int64_t image_size) const {
+  std::vector<Shape> outputs;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    outputs.push_back(
+        layers_[i].module->output_shape(input_shapes(i, outputs, images, image_size)));
+  }
+  return outputs;
+}
+
 std::pair<std::string, double> Network::first_non_finite(const Tensor& x) {
   NoGradScope no_grad;
   if (const double value = non_finite_value(x); value != 0) return {"input", value};

@@ -33,6 +33,11 @@ class Network : public Module {
 
   /// Output of the last layer.
   Tensor forward(const Tensor& x) override;
+  /// Shapes of all layers' outputs for `images` inputs of `image_size`, without running anything.
+  std::vector<Shape> output_shapes(std::int64_t images, std::int64_t image_size) const;
+  /// The shapes that layer `number` reads, out of those that output_shapes() gave.
+  std::vector<Shape> input_shapes(std::size_t number, const std::vector<Shape>& outputs,
+                                  std::int64_t images, std::int64_t image_size) const;
   /// The name of the first layer whose output for `x` holds a value that is not finite, and that
   /// value; empty if all are finite. Changes no running statistics.
   std::pair<std::string, double> first_non_finite(const Tensor& x);

@@ -27,6 +27,9 @@ class Optimizer {
   /// Steps made so far.
   std::int64_t steps() const { return steps_; }
 
+  /// Tensors of state that each parameter has once it has been updated.
+  std::size_t states_per_parameter() const { return state_names_.size(); }
+
   virtual const char* name() const = 0;
   /// "momentum_buffer/conv1.weight", ...; only what exists so far.
   NamedTensors state_dict() const;

@@ -1,0 +1,54 @@
+#include "engine/train/evaluate.h"
+
+#include <limits>
+
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
+                                    bool training) {
+  const Settings& settings = job.settings;
+  LoaderOptions options;
+  options.batch = settings.batch;
+  options.seed = settings.seed;
+  options.threads = settings.loader_threads;
+  options.train = training;
+  options.image_size = static_cast<int>(job.image_size);
+  options.bad_images = settings.bad_images == "skip" ? BadImages::skip : BadImages::stop;
+  options.normalisation = job.data.train->normalisation();
+  if (settings.loss == "mse" && dataset->kind() == SampleKind::images) {
+    options.one_hot = job.network->out();
+  }
+  return std::make_unique<Loader>(std::move(dataset), options);
+}
+
+std::optional<EvalEvent> evaluate(
+    const TrainingJob& job, StepRunner& runner, std::int64_t epoch, const StopRequest& stop,
+    const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
+  const std::int64_t total = job.data.validation->size();
+  std::unique_ptr<Loader> loader = make_loader(job, job.data.validation, false);
+  loader->start_epoch(0);
+  EvalSums sums;
+  std::int64_t done = 0;
+  while (std::optional<HostBatch> batch = loader->next()) {
+    if (stop.requested()) return std::nullopt;
+    const EvalSums part = runner.evaluate(*batch);
+    sums.loss += part.loss;
+    sums.top1 += part.top1;
+    sums.top5 += part.top5;
+    sums.images += part.images;
+    done += batch->batch_images;
+    progress(done, total);
+    loader->recycle(std::move(*batch));
+  }
+  if (sums.images == 0) CONVOY_FAIL(data, "eval: no image of {} could be used", total);
+  const auto images = static_cast<double>(sums.images);
+  const bool classes = job.data.validation->kind() == SampleKind::images;
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  return EvalEvent{epoch, sums.loss / images,
+                   classes ? static_cast<double>(sums.top1) / images : none,
+                   classes ? static_cast<double>(sums.top5) / images : none, sums.images};
+}
+
+}  // namespace convoy

@@ -1,0 +1,195 @@
+#include "engine/train/local_runner.h"
+
+#include <cmath>
+
+#include "engine/autograd/backward.h"
+#include "engine/autograd/grad_mode.h"
+#include "engine/nn/layers.h"
+#include "engine/nn/state.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+std::vector<double> non_finite(std::vector<double> values) {
+  std::erase_if(values, [](double value) { return std::isfinite(value); });
+  return values;
+}
+
+// Images begin..end-1 of a flat host array, `width` numbers each.
+Tensor rows_of(const std::vector<float>& values, std::int64_t begin, const Shape& shape,
+               const Device& device) {
+  const std::int64_t width = shape.count() / shape[0];
+  return Tensor::from_host(values.data() + begin * width, shape, {DType::f32, device});
+}
+
+}  // namespace
+
+LocalRunner::LocalRunner(std::shared_ptr<Network> network, std::unique_ptr<Optimizer> optimizer,
+                         const LocalRunnerOptions& options)
+    : network_(std::move(network)), optimizer_(std::move(optimizer)), options_(options) {}
+
+Tensor LocalRunner::input(const HostBatch& batch, std::int64_t begin, std::int64_t end) const {
+  return rows_of(batch.x, begin, batch.shape.with(0, end - begin), options_.device)
+      .to(options_.dtype);
+}
+
+Tensor LocalRunner::loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end,
+                            const Tensor& output, double scale, double smoothing) const {
+  if (options_.loss == LossKind::cross_entropy) {
+    const Tensor labels = Tensor::from_host(batch.labels.data() + begin, {end - begin},
+                                            {DType::i64, options_.device});
+    return cross_entropy(output, labels, {.label_smoothing = smoothing, .scale = scale});
+  }
+  const Tensor target =
+      rows_of(batch.targets, begin, {end - begin, batch.target_width}, options_.device)
+          .to(options_.dtype);
+  return mse_loss(output, target, scale / static_cast<double>(batch.target_width));
+}
+
+void LocalRunner::begin(const Window& window) {
+  window_ = window;
+  losses_.clear();
+  inputs_.clear();
+  network_->train();
+  optimizer_->zero_grad();
+  optimizer_->set_lr(window.lr);
+}
+
+void LocalRunner::add_batch(const HostBatch& batch) {
+  const double scale = 1 / static_cast<double>(window_.images);
+  std::int64_t begin = 0;
+  for (std::int64_t images : split_batch(batch.images, options_.micro_batches)) {
+    const std::int64_t end = begin + images;
+    const Tensor x = input(batch, begin, end);
+    const Tensor loss =
+        loss_of(batch, begin, end, network_->forward(x), scale, options_.label_smoothing);
+    loss.backward();
+    losses_.push_back(loss.detach());
+    inputs_.push_back(x);
+    begin = end;
+  }
+  commit_batch_norms(*network_);
+}
+
+StepResult LocalRunner::finish() {
+  StepResult result;
+  result.loss = total_loss();
+  result.grad_norm = checked_norm();
+  // The clipped norm is the bound itself, as torch.nn.utils.clip_grad_norm_ has it.
+  const double scale =
+      options_.clip_grad > 0 ? std::min(1.0, options_.clip_grad / (result.grad_norm + 1e-6)) : 1.0;
+  if (window_.images > 0) optimizer_->step(scale);
+  losses_.clear();
+  inputs_.clear();
+  return result;
+}
+
+double LocalRunner::total_loss() {
+  double sum = 0;
+  for (const Tensor& loss : losses_) sum += loss.item();
+  if (!std::isfinite(sum)) fail_loss(sum);
+  return sum;
+}
+
+void LocalRunner::fail_loss(double loss) {
+  for (const Tensor& x : inputs_) {
+    const auto [layer, value] = network_->first_non_finite(x);
+    if (layer.empty()) continue;
+    CONVOY_FAIL(numerics, "step {}: the loss is {}; the first value that is not finite is {} in {}",
+                window_.step, loss, value, layer);
+  }
+  CONVOY_FAIL(numerics, "step {}: the loss is {}; every layer's output is finite", window_.step,
+              loss);
+}
+
+double LocalRunner::checked_norm() {
+  std::vector<Tensor> gradients;
+  std::vector<std::string> names;
+  for (const auto& [name, parameter] : network_->named_parameters()) {
+    if (!parameter.grad().defined()) continue;
+    gradients.push_back(parameter.grad());
+    names.push_back(name);
+  }
+  const std::vector<double> squares = squared_norms(gradients);
+  double sum = 0;
+  for (double square : squares) sum += square;
+  if (std::isfinite(sum)) return std::sqrt(sum);
+  // Backward comes from the end, so the last bad parameter is the first one that went wrong.
+  for (std::size_t i = squares.size(); i-- > 0;) {
+    if (std::isfinite(squares[i])) continue;
+    const std::vector<double> bad = non_finite(gradients[i].to_vector<double>());
+    CONVOY_FAIL(numerics, "step {}: the gradient of {} holds {}", window_.step, names[i],
+                bad.empty() ? squares[i] : bad.front());
+  }
+  CONVOY_FAIL(numerics, "step {}: the gradient norm is {}", window_.step, std::sqrt(sum));
+}
+
+EvalSums LocalRunner::evaluate(const HostBatch& batch) {
+  EvalSums sums;
+  if (batch.images == 0) return sums;
+  NoGradScope no_grad;
+  network_->eval();
+  const Tensor output = network_->forward(input(batch, 0, batch.images));
+  sums.loss = loss_of(batch, 0, batch.images, output, 1, 0).item();
+  sums.images = batch.images;
+  if (!batch.labels.empty()) {
+    count_top(output.to_vector<double>(), output.size(1), batch.labels.data(), sums);
+  }
+  return sums;
+}
+
+TrainingTensors LocalRunner::tensors() {
+  const NamedTensors state = network_->state_dict();
+  TrainingTensors result{to_arrays(state), to_arrays(optimizer_->state_dict())};
+  std::vector<Tensor> values;
+  NamedTensors floating;
+  for (const auto& entry : state) {
+    if (!is_floating(entry.second.dtype())) continue;
+    floating.push_back(entry);
+    values.push_back(entry.second);
+  }
+  const std::vector<double> squares = squared_norms(values);
+  for (std::size_t i = 0; i < squares.size(); ++i) {
+    if (!std::isfinite(squares[i])) {
+      CONVOY_FAIL(numerics, "step {}: {} holds a value that is not finite: it is not saved",
+                  window_.step, floating[i].first);
+    }
+  }
+  return result;
+}
+
+std::uint64_t LocalRunner::tensor_bytes() const {
+  auto bytes = [](const NamedTensors& tensors) {
+    std::uint64_t sum = 0;
+    for (const auto& [name, tensor] : tensors) {
+      sum += static_cast<std::uint64_t>(tensor.numel()) * size_of(tensor.dtype());
+    }
+    return sum;
+  };
+  return bytes(network_->named_parameters()) * (1 + optimizer_->states_per_parameter()) +
+         bytes(network_->named_buffers());
+}
+
+void LocalRunner::load(const TrainingTensors& tensors, std::int64_t optimizer_steps) {
+  network_->load_state_dict(to_tensors(tensors.model));
+  optimizer_->load_state_dict(to_tensors(tensors.optimizer), optimizer_steps);
+}
+
+void count_top(const std::vector<double>& logits, std::int64_t classes, const std::int64_t* labels,
+               EvalSums& sums) {
+  const auto rows = static_cast<std::int64_t>(logits.size()) / classes;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const double* values = logits.data() + row * classes;
+    const std::int64_t label = labels[row];
+    std::int64_t better = 0;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      better += values[c] > values[label] || (values[c] == values[label] && c < label) ? 1 : 0;
+    }
+    if (std::isnan(values[label])) continue;
+    sums.top1 += better < 1 ? 1 : 0;
+    sums.top5 += better < 5 ? 1 : 0;
+  }
+}
+
+}  // namespace convoy

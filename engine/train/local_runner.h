@@ -1,0 +1,60 @@
+// The step on one worker: micro-batches one after the other, gradients added in their order.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/nn/network.h"
+#include "engine/optim/optimizer.h"
+#include "engine/train/batch_plan.h"
+#include "engine/train/step_runner.h"
+
+namespace convoy {
+
+enum class LossKind { cross_entropy, mse };
+
+struct LocalRunnerOptions {
+  Device device;
+  DType dtype = DType::f32;
+  LossKind loss = LossKind::cross_entropy;
+  double label_smoothing = 0;
+  double clip_grad = 0;  ///< largest gradient norm; 0: no clipping
+  MicroBatchRule micro_batches;
+};
+
+class LocalRunner : public StepRunner {
+ public:
+  /// `network` and `optimizer` are on `options.device`, in `options.dtype`.
+  LocalRunner(std::shared_ptr<Network> network, std::unique_ptr<Optimizer> optimizer,
+              const LocalRunnerOptions& options);
+
+  void begin(const Window& window) override;
+  void add_batch(const HostBatch& batch) override;
+  StepResult finish() override;
+  EvalSums evaluate(const HostBatch& batch) override;
+  TrainingTensors tensors() override;
+  std::uint64_t tensor_bytes() const override;
+  void load(const TrainingTensors& tensors, std::int64_t optimizer_steps) override;
+
+ private:
+  Tensor input(const HostBatch& batch, std::int64_t begin, std::int64_t end) const;
+  Tensor loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end, const Tensor& output,
+                 double scale, double smoothing) const;
+  double total_loss();
+  double checked_norm();
+  [[noreturn]] void fail_loss(double loss);
+
+  std::shared_ptr<Network> network_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LocalRunnerOptions options_;
+  Window window_;
+  std::vector<Tensor> losses_;  // of the window's micro-batches
+  std::vector<Tensor> inputs_;  // kept to find the first bad layer
+};
+
+/// Adds the rows of `logits` (rows x classes) whose label is among the best one and five; of equal
+/// logits the first class is the better one, and one that is not a number is never among them.
+void count_top(const std::vector<double>& logits, std::int64_t classes, const std::int64_t* labels,
+               EvalSums& sums);
+
+}  // namespace convoy

@@ -1,0 +1,101 @@
+// From settings to what runs: device, element type, optimizer, runner; and checks before step 1.
+#include "engine/nn/layers.h"
+#include "engine/nn/state.h"
+#include "engine/train/local_runner.h"
+#include "engine/train/trainer.h"
+#include "kernels/base/context.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+BatchNormMode mode_of(const std::string& text) {
+  if (text == "micro") return BatchNormMode::micro;
+  if (text == "deferred") return BatchNormMode::deferred;
+  if (text == "frozen") return BatchNormMode::frozen;
+  CONVOY_FAIL(usage, "bn: mode '{}' needs several replicas, which this build lacks", text);
+}
+
+// The seam for types to come: a type that kernels lack is refused here, in one place.
+DType dtype_of_precision(const Settings& settings, const Device& device) {
+  if (settings.precision == "fp32") return DType::f32;
+  CONVOY_CHECK(settings.precision == "fp64",
+               "precision: {} is not in this build; it has fp32, and fp64 on ref:K",
+               settings.precision);
+  CONVOY_CHECK(device.type == DeviceType::ref, "precision: fp64 runs on ref:K, not on {}",
+               to_string(device));
+  return DType::f64;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const Settings& s, NamedTensors parameters) {
+  if (s.optimizer == "sgd") {
+    return std::make_unique<Sgd>(std::move(parameters),
+                                 SgdOptions{.lr = s.lr.value_or(0.1),
+                                            .momentum = s.momentum,
+                                            .weight_decay = s.weight_decay.value_or(1e-4),
+                                            .nesterov = s.nesterov});
+  }
+  if (s.optimizer == "lars") {
+    return std::make_unique<Lars>(std::move(parameters),
+                                  LarsOptions{.lr = s.lr.value_or(1.0),
+                                              .momentum = s.momentum,
+                                              .weight_decay = s.weight_decay.value_or(1e-4),
+                                              .nesterov = s.nesterov});
+  }
+  CONVOY_CHECK(s.optimizer == "adamw", "optimizer: '{}' is none of sgd, lars, adamw", s.optimizer);
+  return std::make_unique<Adamw>(
+      std::move(parameters),
+      AdamwOptions{.lr = s.lr.value_or(0.001), .weight_decay = s.weight_decay.value_or(0.01)});
+}
+
+LossKind loss_kind(const Settings& settings, const Network& network) {
+  if (network.takes_rows() || settings.loss == "mse") return LossKind::mse;
+  CONVOY_CHECK(settings.loss == "cross-entropy", "loss: '{}' is none of cross-entropy, mse",
+               settings.loss);
+  return LossKind::cross_entropy;
+}
+
+void prepare_device(const Settings& settings, const Device& device) {
+  DeviceContext& opened = context(device);
+  if (settings.threads) opened.set_threads(*settings.threads);
+  if (settings.device_memory) {
+    opened.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
+  const Settings& settings = job.settings;
+  CONVOY_CHECK(settings.devices.size() == 1, "devices: {} given, this build trains on one",
+               settings.devices.size());
+  LocalRunnerOptions options;
+  options.device = Device(settings.devices[0]);
+  options.dtype = dtype_of_precision(settings, options.device);
+  options.loss = loss_kind(settings, *job.network);
+  options.label_smoothing = settings.label_smoothing;
+  options.clip_grad = settings.clip_grad;
+  options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
+  prepare_device(settings, options.device);
+  job.network->to(options.dtype);
+  job.network->to(options.device);
+  set_batch_norm_mode(*job.network, mode_of(settings.bn));
+  auto optimizer = make_optimizer(settings, job.network->named_parameters());
+  return std::make_unique<LocalRunner>(job.network, std::move(optimizer), options);
+}
+
+void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
+                      std::int64_t image_size) {
+  if (mode == "frozen") return;
+  const std::vector<Shape> outputs = network.output_shapes(images, image_size);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!dynamic_cast<BatchNorm2d*>(network.layers()[i].module.get())) continue;
+    const Shape& y = outputs[i];
+    CONVOY_CHECK(y.count() > y[1],
+                 "batch norm {}: 1 value per channel: a micro-batch of {} image and maps of {}x{}; "
+                 "take another --batch, a larger --image-size, or --bn sync over several replicas",
+                 network.layers()[i].name, images, y[2], y[3]);
+  }
+}
+
+}  // namespace convoy

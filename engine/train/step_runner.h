@@ -1,0 +1,61 @@
+// What the training loop asks of the workers. The loop does not know how many there are: it hands
+// over images and gets sums back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/data/loader.h"
+#include "engine/io/named_array.h"
+
+namespace convoy {
+
+/// The batches behind one optimizer step.
+struct Window {
+  std::int64_t step = 0;    ///< for messages
+  std::int64_t images = 0;  ///< of all batches, those passed over left out
+  double lr = 0;
+};
+
+struct StepResult {
+  double loss = 0;       ///< mean over the window's images
+  double grad_norm = 0;  ///< before clipping
+};
+
+/// Sums over images; counts are integers, so that no image is lost in a large set.
+struct EvalSums {
+  double loss = 0;
+  std::int64_t top1 = 0;
+  std::int64_t top5 = 0;
+  std::int64_t images = 0;
+};
+
+/// The whole state of training that is in tensors, whatever the layout.
+struct TrainingTensors {
+  std::vector<NamedArray> model;
+  std::vector<NamedArray> optimizer;
+};
+
+class StepRunner {
+ public:
+  virtual ~StepRunner() = default;
+
+  /// One step: begin, then each batch of the window in order, then finish. `numerics` if the loss
+  /// or a gradient is not finite: nothing is updated then.
+  virtual void begin(const Window& window) = 0;
+  virtual void add_batch(const HostBatch& batch) = 0;
+  virtual StepResult finish() = 0;
+
+  /// Sums over a batch with running statistics, without changing anything.
+  virtual EvalSums evaluate(const HostBatch& batch) = 0;
+
+  /// Copies for a checkpoint. `numerics` if a weight is not finite.
+  virtual TrainingTensors tensors() = 0;
+  /// Bytes of the values that a checkpoint will hold, optimizer state included.
+  virtual std::uint64_t tensor_bytes() const = 0;
+  /// Takes over a checkpoint's tensors and the optimizer steps behind them.
+  virtual void load(const TrainingTensors& tensors, std::int64_t optimizer_steps) = 0;
+};
+
+}  // namespace convoy

@@ -1,0 +1,49 @@
+// The training loop: epochs, windows, evaluation, checkpoints. It knows images, steps and files,
+// but not the workers: those are behind StepRunner.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/data/open_dataset.h"
+#include "engine/nn/network.h"
+#include "engine/train/observer.h"
+#include "engine/train/settings.h"
+#include "engine/train/step_runner.h"
+#include "engine/train/stop_request.h"
+
+namespace convoy {
+
+/// What a run is made of. The network is drawn but neither moved nor loaded yet.
+struct TrainingJob {
+  Settings settings;
+  /// Settings as they shall stand in the checkpoint: flag name to JSON text.
+  std::map<std::string, std::string> settings_json;
+  std::shared_ptr<Network> network;
+  DataPair data;
+  std::int64_t image_size = 0;
+};
+
+struct TrainingOutcome {
+  bool stopped = false;    ///< by the stop request, after saving where --checkpoint is given
+  std::string checkpoint;  ///< newest folder written, empty if none
+  EndEvent end;
+};
+
+/// Trains as `job.settings` say, telling `observers` what happens. Returns early, saved, when
+/// `stop` is requested. Throws what goes wrong; the newest checkpoint is whole then.
+TrainingOutcome train(const TrainingJob& job, const std::vector<Observer*>& observers,
+                      const StopRequest& stop);
+
+/// The runner of one device for `job`: network and optimizer on settings.devices[0].
+std::unique_ptr<StepRunner> make_runner(const TrainingJob& job);
+
+/// `usage` if a batch norm would see one value per channel in a micro-batch of `images` images:
+/// layer, images and sizes are named.
+void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
+                      std::int64_t image_size);
+
+}  // namespace convoy
