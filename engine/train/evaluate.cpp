@@ -6,18 +6,22 @@
 
 namespace convoy {
 
-std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
-                                    bool training) {
-  const Settings& settings = job.settings;
+LoaderOptions loader_options(const Settings& settings, std::int64_t image_size, bool training) {
   LoaderOptions options;
   options.batch = settings.batch;
   options.seed = settings.seed;
   options.threads = settings.loader_threads;
   options.train = training;
-  options.image_size = static_cast<int>(job.image_size);
+  options.image_size = static_cast<int>(image_size);
   options.bad_images = settings.bad_images == "skip" ? BadImages::skip : BadImages::stop;
+  return options;
+}
+
+std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
+                                    bool training) {
+  LoaderOptions options = loader_options(job.settings, job.image_size, training);
   options.normalisation = job.data.train->normalisation();
-  if (settings.loss == "mse" && dataset->kind() == SampleKind::images) {
+  if (job.settings.loss == "mse" && dataset->kind() == SampleKind::images) {
     options.one_hot = job.network->out();
   }
   return std::make_unique<Loader>(std::move(dataset), options);

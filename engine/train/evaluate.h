@@ -9,7 +9,11 @@
 
 namespace convoy {
 
-/// The loader of `dataset` as the settings say; `training` gives varied images in shuffled order.
+/// What the settings say of a loader of images of `image_size`; `training` gives varied images in
+/// shuffled order.
+LoaderOptions loader_options(const Settings& settings, std::int64_t image_size, bool training);
+
+/// The loader of `dataset` for `job`.
 std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
                                     bool training);
 

@@ -63,7 +63,35 @@ void prepare_device(const Settings& settings, const Device& device) {
   }
 }
 
+DataOptions data_options(const Settings& settings) {
+  DataOptions options;
+  options.limit = settings.limit;
+  options.max_pixels = settings.max_pixels;
+  options.classes = settings.classes.value_or(0);
+  options.seed = settings.seed;
+  options.image_size = static_cast<int>(image_size_of(settings));
+  return options;
+}
+
 }  // namespace
+
+std::int64_t image_size_of(const Settings& settings) {
+  const DataKind kind = parse_data_spec(settings.data).kind;
+  const bool small = kind == DataKind::fashion_mnist || kind == DataKind::cifar10;
+  return settings.image_size.value_or(small ? 32 : 224);
+}
+
+DataPair open_images(const Settings& settings) {
+  return open_data(parse_data_spec(settings.data), data_options(settings));
+}
+
+DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t targets) {
+  DataOptions options = data_options(settings);
+  options.samples = SampleKind::rows;
+  options.features = features;
+  options.targets = targets;
+  return open_data(parse_data_spec(settings.data), options);
+}
 
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings& settings = job.settings;

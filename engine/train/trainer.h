@@ -38,6 +38,13 @@ struct TrainingOutcome {
 TrainingOutcome train(const TrainingJob& job, const std::vector<Observer*>& observers,
                       const StopRequest& stop);
 
+/// The image size of a run: --image-size, else 32 for idx and CIFAR data and 224 otherwise.
+std::int64_t image_size_of(const Settings& settings);
+
+/// Opens settings.data for a network that takes images, or rows of `features` with `targets` each.
+DataPair open_images(const Settings& settings);
+DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t targets);
+
 /// The runner of one device for `job`: network and optimizer on settings.devices[0].
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job);
 

@@ -32,6 +32,10 @@ class DeviceContext {
   /// "AVX-512, oneDNN 3.2.0", for people.
   virtual std::string describe() const = 0;
 
+  /// Rate of fused multiply-adds in FLOP/s (two each) that its threads reach together, measured now
+  /// in about a tenth of a second; 0 where nothing measures it.
+  virtual double measure_peak_flops() { return 0; }
+
   /// Queues a copy from host memory. `source` may be reused when the call returns.
   virtual void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
   /// Copies to host memory after the stream's work so far; returns when it is done.
