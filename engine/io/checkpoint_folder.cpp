@@ -31,12 +31,23 @@ std::string in_folder(const std::string& dir, std::string_view name) {
   return fmt::format("{}{}{}", dir, dir.ends_with('/') ? "" : "/", name);
 }
 
-std::vector<std::string> list_names(const std::string& dir) {
+namespace {
+
+/// Names of all entries of `dir`, unsorted.
+std::vector<std::string> read_names(const std::string& dir, std::error_code& error) {
   std::vector<std::string> names;
-  std::error_code error;
   for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
     names.push_back(it->path().filename().string());
   }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> list_names(const std::string& dir) {
+  std::error_code error;
+  std::vector<std::string> names = read_names(dir, error);
+  while (error == std::errc::interrupted) names = read_names(dir, error);
   if (error && error != std::errc::no_such_file_or_directory) {
     CONVOY_FAIL(checkpoint, "cannot list folder {}: {}", printable(dir), error.message());
   }

@@ -63,18 +63,27 @@ std::string free_name(const std::string& folder) {
   }
 }
 
+/// Swaps the temporary folder with its namesake, which then gets the name `aside`.
+void swap_in(TemporaryPath& temporary, const std::string& folder, const std::string& aside) {
+  if (!exchange_paths(temporary.path(), folder)) {
+    rename_path(folder, aside);
+    rename_path(temporary.path(), folder);
+    return temporary.keep();
+  }
+  try {
+    rename_path(temporary.path(), aside);
+    temporary.keep();
+  } catch (const Error&) {
+    exchange_paths(temporary.path(), folder);  // the namesake must not go with the temporary
+    throw;
+  }
+}
+
 /// Puts the temporary folder in the place of a namesake, which gets another name.
 void replace_namesake(TemporaryPath& temporary, const std::string& folder,
                       const std::string& reason, Notes& notes) {
   const std::string aside = free_name(folder);
-  if (exchange_paths(temporary.path(), folder)) {
-    temporary.keep();
-    rename_path(temporary.path(), aside);
-  } else {
-    rename_path(folder, aside);
-    rename_path(temporary.path(), folder);
-    temporary.keep();
-  }
+  swap_in(temporary, folder, aside);
   notes.push_back(
       fmt::format("{} moved aside to {}: {}", printable(folder), printable(aside), reason));
 }

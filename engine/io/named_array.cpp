@@ -7,7 +7,8 @@ namespace convoy {
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i ? ", " : "") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += fmt::format("{}{}", i ? ", " : "", shape[i]);
   return text + ")";
 }
 

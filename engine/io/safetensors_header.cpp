@@ -1,7 +1,6 @@
 #include "engine/io/safetensors_header.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "engine/io/json_reader.h"
@@ -193,6 +192,15 @@ class HeaderChecker {
   std::uint64_t payload_;
 };
 
+std::string entry_json(const SafetensorsEntry& entry) {
+  std::string shape;
+  for (std::int64_t extent : entry.shape) {
+    shape += fmt::format("{}{}", shape.empty() ? "" : ",", extent);
+  }
+  return fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                     json_string(entry.name), entry.type->name, shape, entry.begin, entry.end);
+}
+
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t payload,
@@ -207,14 +215,19 @@ SafetensorsHeader parse_safetensors_header(std::string_view text, std::uint64_t 
 }
 
 std::string safetensors_header_bytes(const SafetensorsHeader& header) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  if (!header.metadata.empty()) json[kMetadata] = header.metadata;
-  for (const SafetensorsEntry& entry : header.entries) {
-    json[entry.name] = {{"dtype", entry.type->name},
-                        {"shape", entry.shape},
-                        {"data_offsets", {entry.begin, entry.end}}};
+  std::string text = "{";
+  if (!header.metadata.empty()) {
+    text += fmt::format("\"{}\":{{", kMetadata);
+    for (const auto& [key, value] : header.metadata) {
+      text += fmt::format("{}:{},", json_string(key), json_string(value));
+    }
+    text.back() = '}';
   }
-  std::string text = json.dump();
+  for (const SafetensorsEntry& entry : header.entries) {
+    if (text.size() > 1) text += ',';
+    text += entry_json(entry);
+  }
+  text += '}';
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::string bytes(8, '\0');
   for (int i = 0; i < 8; ++i) bytes[i] = static_cast<char>(text.size() >> 8 * i & 0xFF);

@@ -23,4 +23,7 @@ std::string bytes_of_utf8(std::string_view text);
 /// For error lines: control characters and bytes outside UTF-8 as `\xNN`, long texts shortened.
 std::string printable(std::string_view text);
 
+/// A JSON string, quotes included, of UTF-8 `text`.
+std::string json_string(std::string_view text);
+
 }  // namespace convoy
