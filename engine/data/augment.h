@@ -1,0 +1,41 @@
+// Random crops and flips. What happens to an image depends on (seed, epoch, image) alone, so it is
+// the same for any number of ranks and loader threads.
+#pragma once
+
+#include <cstdint>
+
+namespace convoy {
+
+/// How images of a data set are varied in training.
+enum class AugmentRule {
+  none,
+  flip,           // mirrored with probability 1/2
+  pad_crop_flip,  // 4 black pixels around, a crop of the old size, then flip
+  resized_crop,   // a random part of the area, resized to the image size, then flip
+};
+
+/// A rectangle of pixels; x and y may be negative where the image is padded.
+struct CropBox {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+
+  friend bool operator==(const CropBox&, const CropBox&) = default;
+};
+
+/// What is done to one image in one epoch.
+struct Augmentation {
+  CropBox box;
+  bool flip = false;
+
+  friend bool operator==(const Augmentation&, const Augmentation&) = default;
+};
+
+inline constexpr int kPadding = 4;
+
+/// The augmentation of image `image` (of width x height pixels) in `epoch`.
+Augmentation augmentation(AugmentRule rule, std::uint64_t seed, std::int64_t epoch,
+                          std::int64_t image, int width, int height);
+
+}  // namespace convoy

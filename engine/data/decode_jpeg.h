@@ -1,0 +1,19 @@
+// JPEG by libjpeg's own interface: TurboJPEG's shows neither the Adobe marker nor EXIF blocks, and
+// limits neither scans nor memory.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "engine/data/image.h"
+
+namespace convoy {
+
+/// Decodes a JPEG file: grey repeated, CMYK and YCCK (Adobe's inversion honoured) turned into RGB.
+Image decode_jpeg(std::span<const std::uint8_t> bytes, std::int64_t max_pixels);
+
+/// "libjpeg-turbo 2.1.5".
+std::string jpeg_version();
+
+}  // namespace convoy

@@ -1,0 +1,137 @@
+// Parsers on damaged bytes: every cut of small files, and many flipped bits. Each must give an
+// image or a `data` error, in little memory; the sanitizers watch the rest.
+#include <zlib.h>
+
+#include "engine/data/cifar.h"
+#include "engine/data/decode_image.h"
+#include "engine/data/idx.h"
+#include "engine/data/random.h"
+#include "tests/engine/data/data_files.h"
+#include "tests/support/catch.h"
+
+using namespace convoy;
+using namespace convoy::testing;
+
+namespace {
+
+constexpr std::int64_t kMaxPixels = 100000;
+
+/// Runs `parse`; false where it ends in a `data` error. Anything else fails the test.
+template <class Parse>
+bool survives(const Parse& parse, const Bytes& bytes) {
+  try {
+    parse(bytes);
+    return true;
+  } catch (const Error& error) {
+    INFO(error.text());
+    CHECK(name(error.kind()) == std::string("data"));
+    CHECK(error.text().find('\n') == std::string::npos);
+    return false;
+  }
+}
+
+/// Cuts at every length and flips bits; the number of damaged files that were taken for good.
+template <class Parse>
+int attack(const Parse& parse, const Bytes& file, int flips) {
+  REQUIRE(survives(parse, file));
+  int cuts_taken = 0;
+  for (std::size_t size = 0; size < file.size(); ++size) {
+    Bytes cut(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(size));
+    cuts_taken += survives(parse, cut) ? 1 : 0;
+  }
+  DataRandom random(1, RandomPurpose::synthetic, 0, file.size());
+  for (int i = 0; i < flips; ++i) {
+    Bytes damaged = file;
+    for (std::int64_t k = random.below(4); k >= 0; --k) {
+      damaged[random.below(std::ssize(file))] ^= static_cast<std::uint8_t>(1 << random.below(8));
+    }
+    survives(parse, damaged);
+  }
+  return cuts_taken;
+}
+
+void decode(const Bytes& bytes) {
+  Image image = decode_image(bytes, kMaxPixels);
+  // Every pixel is used, so that memory that nobody wrote is seen by a sanitizer that looks for it.
+  int sum = 0;
+  for (std::uint8_t v : image.pixels) sum += v;
+  CHECK(sum >= 0);
+}
+
+}  // namespace
+
+TEST_CASE("bad bytes: JPEG") {
+  test::JpegOptions options;
+  options.exif = test::exif_block(6);
+  options.progressive = GENERATE(false, true);
+  options.luma_h = 2;
+  options.restart_interval = 2;
+  CHECK(attack(decode, test::make_jpeg(test::test_image(33, 17), options), 1500) == 0);
+}
+
+TEST_CASE("bad bytes: JPEG of four inks, and grey") {
+  CHECK(attack(decode, test::make_cmyk_jpeg(16, 9, counted(16 * 9 * 4), true, true), 500) == 0);
+  test::JpegOptions options;
+  options.grey = true;
+  CHECK(attack(decode, test::make_jpeg(test::test_image(9, 9), options), 500) == 0);
+}
+
+TEST_CASE("bad bytes: PNG") {
+  test::PngOptions options;
+  options.width = 9;
+  options.height = 7;
+  options.interlaced = GENERATE(false, true);
+  options.colour = GENERATE(test::PngColour::palette, test::PngColour::rgba);
+  options.palette = counted(3 * 16);
+  options.transparency = options.colour == test::PngColour::palette ? counted(5) : Bytes{};
+  options.chunks = {test::png_chunk("eXIf", test::exif_block(6))};
+  int channels = options.colour == test::PngColour::palette ? 1 : 4;
+  std::vector<int> samples(static_cast<std::size_t>(9 * 7 * channels), 3);
+  CHECK(attack(decode, test::make_png(options, samples), 1500) == 0);
+}
+
+TEST_CASE("bad bytes: PNG whose checksums are mended") {
+  // Behind a right checksum libpng looks at what flipped bits mean.
+  test::PngOptions options;
+  options.width = 6;
+  options.height = 5;
+  Bytes file = test::make_png(options, std::vector<int>(6 * 5 * 3, 200));
+  DataRandom random(2, RandomPurpose::synthetic, 0, 0);
+  for (int i = 0; i < 1500; ++i) {
+    Bytes damaged = file;
+    damaged[16 + random.below(13)] ^= static_cast<std::uint8_t>(1 << random.below(8));
+    damaged[41 + random.below(20)] ^= static_cast<std::uint8_t>(random.below(3) == 0 ? 4 : 0);
+    Bytes header(damaged.begin() + 16, damaged.begin() + 29);
+    Bytes mended = test::png_chunk("IHDR", header);
+    std::copy(mended.begin(), mended.end(), damaged.begin() + 8);
+    std::size_t data = file.size() - 12 - 33 - 12;
+    Bytes pixels(damaged.begin() + 41, damaged.begin() + 41 + static_cast<std::ptrdiff_t>(data));
+    Bytes mended_data = test::png_chunk("IDAT", pixels);
+    std::copy(mended_data.begin(), mended_data.end(), damaged.begin() + 33);
+    survives(decode, damaged);
+  }
+}
+
+TEST_CASE("bad bytes: idx, plain and gzipped") {
+  Bytes plain = idx_bytes({2051, 10, 4, 3}, counted(120));
+  Bytes gzip(400);
+  z_stream stream = {};
+  REQUIRE(deflateInit2(&stream, 6, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  stream.next_in = plain.data();
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = gzip.data();
+  stream.avail_out = static_cast<uInt>(gzip.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  gzip.resize(stream.total_out);
+  deflateEnd(&stream);
+  auto images = [](const Bytes& bytes) { parse_idx_images(bytes, "f", kMaxPixels); };
+  auto labels = [](const Bytes& bytes) { parse_idx_labels(bytes, "f"); };
+  CHECK(attack(images, plain, 2000) == 0);
+  CHECK(attack(images, gzip, 2000) == 0);
+  CHECK(attack(labels, idx_bytes({2049, 10}, counted(10)), 2000) == 0);
+}
+
+TEST_CASE("bad bytes: CIFAR") {
+  auto parse = [](const Bytes& bytes) { check_cifar(bytes, "f"); };
+  CHECK(attack(parse, Bytes(3073), 500) == 0);
+}
