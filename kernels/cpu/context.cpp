@@ -7,6 +7,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/library.h"
+#include "kernels/cpu/peak.h"
 
 namespace convoy::cpu {
 namespace {
@@ -26,6 +27,12 @@ class CpuContext final : public HostContext {
   std::string describe() const override {
     return fmt::format("{}, {}, {} thread{} of {} core{}", isa().title, library_name(), threads(),
                        threads() == 1 ? "" : "s", allowed_cores(), allowed_cores() == 1 ? "" : "s");
+  }
+  double measure_peak_flops() override {
+    double result = 0;
+    static_cast<HostStream&>(default_stream()).submit([&result] { result = measure_peak(); });
+    default_stream().synchronize();
+    return result;
   }
 };
 

@@ -38,7 +38,8 @@ Sums sum_run(const float* x, std::int64_t count, int period) {
   return sums;
 }
 
-// Sums of x - mean and of its square. `mean` has 16 lanes.
+// Sums of x - mean and of its square. `mean` has 16 lanes. Meanwhile the next stretch of memory
+// comes in: without that the core would wait for memory in the first pass, and memory for it here.
 Sums deviations(const float* x, std::int64_t count, int period, const float* mean) {
   const std::int64_t rows = count / kRowLanes;
   const Row m = load(mean);
@@ -47,6 +48,8 @@ Sums deviations(const float* x, std::int64_t count, int period, const float* mea
   for (; r + 2 <= rows; r += 2) {
     const Row a = load(x + r * kRowLanes) - m;
     const Row b = load(x + (r + 1) * kRowLanes) - m;
+    __builtin_prefetch(x + count + r * kRowLanes);
+    __builtin_prefetch(x + count + (r + 1) * kRowLanes);
     s0 = s0 + a;
     s1 = s1 + b;
     q0 = q0 + a * a;

@@ -86,6 +86,24 @@ void gemm_tile(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand a, Ge
   }
 }
 
+// Nothing but multiply-adds in registers, enough of them side by side to hide their latency: what
+// the core can do at most. Returns their number of operations, two each.
+double multiply_add(std::int64_t rounds, float factor, float summand, float* result) {
+  constexpr int kChains = 12;
+  const Vector a = Vector{} + factor, b = Vector{} + summand;
+  Vector chains[kChains];
+  for (int j = 0; j < kChains; ++j)
+    chains[j] = a * static_cast<float>(j);  // equal ones would be one
+  for (std::int64_t i = 0; i < rounds; ++i) {
+#pragma GCC unroll 12
+    for (int j = 0; j < kChains; ++j) chains[j] = chains[j] * a + b;
+  }
+  Vector sum = {};
+  for (int j = 0; j < kChains; ++j) sum += chains[j];
+  *result = sum[0];
+  return 2.0 * kChains * CONVOY_LANES * static_cast<double>(rounds);
+}
+
 // columns (r, s, out_h, out_w) of one channel x (h, w); places outside the image are zero.
 void unroll(const UnrollGeometry& g, const float* x, float* columns) {
   for (std::int64_t r = 0; r < g.r; ++r) {

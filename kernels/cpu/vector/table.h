@@ -108,6 +108,8 @@ struct GemmOperand {
                  float* moment2, float* weight))                                                   \
   CONVOY_VECTOR(void, unroll, (const UnrollGeometry& shape, const float* x, float* columns))       \
   CONVOY_VECTOR(void, roll, (const UnrollGeometry& shape, const float* columns, float* x))         \
+  CONVOY_VECTOR(double, multiply_add,                                                              \
+                (std::int64_t rounds, float factor, float summand, float* result))                 \
   CONVOY_VECTOR(void, gemm_tile,                                                                   \
                 (std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand a, GemmOperand b,     \
                  bool add, float* c, std::int64_t ldc, float* pack))
