@@ -1,0 +1,283 @@
+// Batch norm: statistics, apply, and the two passes of backward. Each reads the activations once
+// from memory, run by run (see layout.h), and all layouts take the same way: factors are laid out
+// as 16 lanes per channel block. Sums are made per run and added over images in order.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/isa.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/staging.h"
+
+namespace convoy::cpu {
+namespace {
+
+// Floats of a run that stay in the first cache between the two looks at them.
+constexpr std::int64_t kStretch = 4096;
+// What adding one run's sums costs, in elements of a plain loop.
+constexpr std::int64_t kMergeElements = 16;
+
+double read(ConstBuffer buffer, std::int64_t i) {
+  return buffer.dtype == DType::f64 ? buffer.as<double>()[i]
+                                    : static_cast<double>(buffer.as<float>()[i]);
+}
+
+void write(Buffer buffer, std::int64_t i, double value) {
+  if (buffer.dtype == DType::f64) {
+    buffer.as<double>()[i] = value;
+  } else {
+    buffer.as<float>()[i] = static_cast<float>(value);
+  }
+}
+
+/// Mean and sum of squared deviations of `count` values; += is Chan's formula.
+struct Moments {
+  double mean = 0, m2 = 0, count = 0;
+  Moments& operator+=(const Moments& part) {
+    if (part.count == 0) return *this;
+    const double total = count + part.count;
+    const double delta = part.mean - mean;
+    m2 += part.m2 + delta * delta * (count * part.count / total);
+    mean = count == 0 ? part.mean : mean + delta * (part.count / total);
+    count = total;
+    return *this;
+  }
+};
+
+void run_statistics(const float* x, std::int64_t length, int period, Moments* result) {
+  double mean[kRowLanes], m2[kRowLanes];
+  Moments moments[kRowLanes];
+  for (std::int64_t begin = 0; begin < length; begin += kStretch) {
+    const std::int64_t size = std::min(kStretch, length - begin);
+    loops().batch_norm_statistics(x + begin, size, period, mean, m2);
+    for (int c = 0; c < period; ++c) {
+      moments[c] += {mean[c], m2[c], static_cast<double>(size / period)};
+    }
+  }
+  std::copy_n(moments, period, result);
+}
+
+/// Factors of all channel blocks, 16 lanes each; `value` of lane l of a block is that of channel
+/// l % period. Lanes of padding are zero, so that padding stays zero.
+class LaneFactors {
+ public:
+  LaneFactors(const Runs& runs, int kinds)
+      : runs_(runs), kinds_(kinds), values_(runs.blocks * kinds * kRowLanes) {}
+
+  void set(std::int64_t channel, int kind, double value) {
+    float* lanes = block(channel / runs_.period, kind);
+    for (std::int64_t l = channel % runs_.period; l < kRowLanes; l += runs_.period) {
+      lanes[l] = static_cast<float>(value);
+    }
+  }
+  /// The 16 lanes of one kind of factor for the block of run `i`.
+  const float* of_run(std::int64_t i, int kind) const {
+    return values_.data() + (i % runs_.blocks * kinds_ + kind) * kRowLanes;
+  }
+
+ private:
+  float* block(std::int64_t b, int kind) {
+    return values_.data() + (b * kinds_ + kind) * kRowLanes;
+  }
+
+  Runs runs_;
+  int kinds_;
+  std::vector<float> values_;
+};
+
+double rstd_of(const BatchNormStatistics& statistics, double epsilon, std::int64_t c) {
+  return 1 / std::sqrt(read(statistics.m2, c) / statistics.count + epsilon);
+}
+
+/// The float nearest to a mean, and what that leaves out.
+struct SplitMean {
+  explicit SplitMean(double mean)
+      : near(static_cast<double>(static_cast<float>(mean))), rest(mean - near) {}
+  double near, rest;
+};
+
+void check_statistics(const char* kernel, const BatchNormStatistics& statistics) {
+  require_statistics(kernel, {{"mean", statistics.mean}, {"m2", statistics.m2}});
+  CONVOY_DCHECK(statistics.count > 0, "{}: statistics of {} values", kernel, statistics.count);
+}
+
+}  // namespace
+
+void batch_norm_statistics(Stream& stream, const BatchNormShape& shape, ConstBuffer x, Buffer mean,
+                           Buffer m2) {
+  require_f32("batch_norm_statistics", stream, {x});
+  require_activation("batch_norm_statistics", {{"x", x}});
+  require_statistics("batch_norm_statistics", {{"mean", mean}, {"m2", m2}});
+  const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
+  auto* parts = static_cast<Moments*>(
+      stream.scratch(static_cast<std::size_t>(runs.count * runs.period) * sizeof(Moments)));
+  host(stream).submit([=, data = x.as<float>()] {
+    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+      run_statistics(data + i * runs.length, runs.length, runs.period, parts + i * runs.period);
+    });
+    parallel_for(runs.channels, shape.n * kMergeElements, [&](std::int64_t c) {
+      Moments all;
+      for (std::int64_t i = c / runs.period; i < runs.count; i += runs.blocks) {
+        all += parts[i * runs.period + c % runs.period];
+      }
+      write(mean, c, all.mean);
+      write(m2, c, all.m2);
+    });
+  });
+}
+
+void batch_norm_merge(Stream& stream, std::int64_t channels, Buffer mean, Buffer m2, double count,
+                      const BatchNormStatistics& part) {
+  require_statistics(
+      "batch_norm_merge",
+      {{"mean", mean}, {"m2", m2}, {"mean of the part", part.mean}, {"m2 of the part", part.m2}});
+  host(stream).submit([=] {
+    for (std::int64_t c = 0; c < channels; ++c) {
+      Moments all{read(mean, c), read(m2, c), count};
+      if (count == 0) all = {};
+      all += {read(part.mean, c), read(part.m2, c), part.count};
+      write(mean, c, all.mean);
+      write(m2, c, all.m2);
+    }
+  });
+}
+
+void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormStatistics& batch,
+                       double momentum, Buffer running_mean, Buffer running_var) {
+  check_statistics("batch_norm_update", batch);
+  require_statistics("batch_norm_update",
+                     {{"running_mean", running_mean}, {"running_var", running_var}});
+  CONVOY_CHECK(batch.count > 1, "batch_norm_update: one value per channel has no variance");
+  host(stream).submit([=] {
+    auto move = [&](Buffer running, std::int64_t c, double value) {
+      write(running, c, (1 - momentum) * read(running, c) + momentum * value);
+    };
+    for (std::int64_t c = 0; c < channels; ++c) {
+      move(running_mean, c, read(batch.mean, c));
+      move(running_var, c, read(batch.m2, c) / (batch.count - 1));
+    }
+  });
+}
+
+void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
+                      const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,
+                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y) {
+  require_f32("batch_norm_apply", stream, {x, gamma, beta, residual, y});
+  require_activation("batch_norm_apply", {{"x", x}, {"residual", residual}, {"y", y}});
+  check_statistics("batch_norm_apply", statistics);
+  const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
+  Staging staging(stream, x.layout, {{shape.x(), residual}, {shape.x(), y}});
+  const float* add = staging.input(shape.x(), residual);
+  float* out = staging.output(shape.x(), y);
+  host(stream).submit([=, data = x.as<float>()] {
+    LaneFactors factors(runs, 3);
+    for (std::int64_t c = 0; c < runs.channels; ++c) {
+      const SplitMean mean(read(statistics.mean, c));
+      const double scale = read(gamma, c) * rstd_of(statistics, epsilon, c);
+      factors.set(c, 0, mean.near);
+      factors.set(c, 1, scale);
+      factors.set(c, 2, read(beta, c) - mean.rest * scale);
+    }
+    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+      const std::int64_t begin = i * runs.length;
+      loops().batch_norm_apply(data + begin, add ? add + begin : nullptr, runs.length,
+                               factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2),
+                               relu, out + begin);
+    });
+  });
+  staging.finish();
+}
+
+void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
+                                ConstBuffer y, ConstBuffer dy,
+                                const BatchNormStatistics& statistics, double epsilon, bool relu,
+                                Buffer sum_dz, Buffer sum_dz_xhat) {
+  if (!relu) y = {};
+  require_f32("batch_norm_backward_reduce", stream, {x, y, dy});
+  require_activation("batch_norm_backward_reduce", {{"x", x}, {"y", y}, {"dy", dy}});
+  require_statistics("batch_norm_backward_reduce",
+                     {{"sum_dz", sum_dz}, {"sum_dz_xhat", sum_dz_xhat}});
+  check_statistics("batch_norm_backward_reduce", statistics);
+  const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
+  const std::int64_t sums = runs.count * runs.period;
+  Staging staging(stream, x.layout, {{shape.x(), y}, {shape.x(), dy}},
+                  static_cast<std::size_t>(2 * sums) * sizeof(double));
+  const float* result = staging.input(shape.x(), y);
+  const float* gradient = staging.input(shape.x(), dy);
+  auto* parts = static_cast<double*>(staging.own());
+  host(stream).submit([=, data = x.as<float>()] {
+    LaneFactors means(runs, 1);
+    for (std::int64_t c = 0; c < runs.channels; ++c) means.set(c, 0, read(statistics.mean, c));
+    std::fill_n(parts, 2 * sums, 0.0);
+    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+      for (std::int64_t at = 0; at < runs.length; at += kStretch) {
+        const std::int64_t begin = i * runs.length + at;
+        loops().batch_norm_reduce(data + begin, result ? result + begin : nullptr, gradient + begin,
+                                  std::min(kStretch, runs.length - at), runs.period,
+                                  means.of_run(i, 0), parts + i * runs.period,
+                                  parts + sums + i * runs.period);
+      }
+    });
+    parallel_for(runs.channels, shape.n * kMergeElements, [&](std::int64_t c) {
+      double dz = 0, dz_x = 0;
+      for (std::int64_t i = c / runs.period; i < runs.count; i += runs.blocks) {
+        dz += parts[i * runs.period + c % runs.period];
+        dz_x += parts[sums + i * runs.period + c % runs.period];
+      }
+      const SplitMean mean(read(statistics.mean, c));
+      write(sum_dz, c, dz);
+      write(sum_dz_xhat, c, (dz_x - mean.rest * dz) * rstd_of(statistics, epsilon, c));
+    });
+  });
+}
+
+void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
+                               ConstBuffer y, ConstBuffer dy, const BatchNormStatistics& statistics,
+                               double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,
+                               ConstBuffer sum_dz_xhat, double sums_count, Buffer dx,
+                               Buffer dresidual) {
+  const bool frozen = !sum_dz;
+  const LayoutId working = dy.layout;
+  if (!relu) y = {};
+  if (frozen) x = {};
+  require_f32("batch_norm_backward_apply", stream, {x, y, dy, gamma, dx, dresidual});
+  require_activation("batch_norm_backward_apply",
+                     {{"x", x}, {"y", y}, {"dy", dy}, {"dx", dx}, {"dresidual", dresidual}});
+  check_statistics("batch_norm_backward_apply", statistics);
+  const Runs runs(working, shape.n, shape.c, shape.spatial);
+  Staging staging(stream, working,
+                  {{shape.x(), x}, {shape.x(), y}, {shape.x(), dx}, {shape.x(), dresidual}});
+  const float* data = staging.input(shape.x(), x);
+  const float* result = staging.input(shape.x(), y);
+  float* out = staging.output(shape.x(), dx);
+  float* residual = staging.output(shape.x(), dresidual);
+  host(stream).submit([=, gradient = dy.as<float>()] {
+    LaneFactors factors(runs, 4);
+    for (std::int64_t c = 0; c < runs.channels; ++c) {
+      const double rstd = rstd_of(statistics, epsilon, c);
+      const double scale = read(gamma, c) * rstd;
+      factors.set(c, 1, scale);
+      if (frozen) continue;
+      const SplitMean mean(read(statistics.mean, c));
+      const double slope = -scale * rstd * read(sum_dz_xhat, c) / sums_count;
+      factors.set(c, 0, mean.near);
+      factors.set(c, 2, slope);
+      factors.set(c, 3, -scale * read(sum_dz, c) / sums_count - slope * mean.rest);
+    }
+    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+      const std::int64_t begin = i * runs.length;
+      auto at = [begin](auto* p) { return p ? p + begin : nullptr; };
+      loops().batch_norm_gradient(
+          at(data), at(result), gradient + begin, runs.length,
+          {factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2), factors.of_run(i, 3)},
+          at(out), at(residual));
+    });
+  });
+  staging.finish();
+}
+
+}  // namespace convoy::cpu

@@ -1,0 +1,265 @@
+// Convolution by oneDNN. A kernel takes its operands in any layout: it first asks for a primitive
+// that works on them as they are, then for one that works on blocked activations or on whatever
+// oneDNN likes, with reorders through scratch memory. The fastest kind found wins.
+#include <string_view>
+
+#include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/onednn.h"
+
+namespace convoy::cpu {
+namespace {
+
+using Desc = dnnl::memory::desc;
+using Dims = dnnl::memory::dims;
+
+enum class Kind { forward, input_gradient, weight_gradient };
+
+// A first convolution reads its few channels plain: in blocks most of the work would be padding.
+constexpr std::int64_t kFewChannels = 8;
+
+/// Descriptors of the three tensors of a convolution.
+struct Descs {
+  Desc x, w, y;
+};
+
+Dims weight_dims(const Conv2dShape& s) {
+  if (s.groups == 1) return {s.k, s.c, s.r, s.s};
+  return {s.groups, s.k / s.groups, s.c / s.groups, s.r, s.s};
+}
+
+Desc any_desc(const Dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+Desc activation_desc(const Shape& shape, LayoutId layout) {
+  using Tag = dnnl::memory::format_tag;
+  const Tag tag = layout == kBlock16 ? Tag::nChw16c : layout == kBlock8 ? Tag::nChw8c : Tag::nchw;
+  return {shape.extents(), dnnl::memory::data_type::f32, tag};
+}
+
+Desc weight_desc_of(const Conv2dShape& s, LayoutId layout) {
+  if (layout == kPlain) return plain_desc(weight_dims(s));
+  const Desc desc = weight_desc(layout);
+  CONVOY_DCHECK(desc.get_dims() == weight_dims(s), "conv2d: weight layout {} is not for {}", layout,
+                to_string(s.weight()));
+  return desc;
+}
+
+/// What the desc constructors of oneDNN take, in its own terms.
+struct Geometry {
+  explicit Geometry(const Conv2dShape& s)
+      : strides{s.stride_h, s.stride_w},
+        dilates{s.dilation_h - 1, s.dilation_w - 1},
+        padding{s.padding_h, s.padding_w} {}
+  Dims strides, dilates, padding;
+};
+
+constexpr auto kDirect = dnnl::algorithm::convolution_direct;
+
+dnnl::convolution_forward::primitive_desc forward_desc(const Conv2dShape& s, const Descs& d,
+                                                       const Desc& bias) {
+  const Geometry g(s);
+  return {engine(),  dnnl::prop_kind::forward_training,
+          kDirect,   d.x,
+          d.w,       bias,
+          d.y,       g.strides,
+          g.dilates, g.padding,
+          g.padding, attributes(),
+          true};
+}
+
+dnnl::convolution_forward::primitive_desc forward_hint(const Conv2dShape& s) {
+  return forward_desc(
+      s, {any_desc(s.x().extents()), any_desc(weight_dims(s)), any_desc(s.y().extents())}, {});
+}
+
+dnnl::convolution_backward_data::primitive_desc input_gradient_desc(const Conv2dShape& s,
+                                                                    const Descs& d) {
+  const Geometry g(s);
+  return {engine(),  kDirect,         d.x,          d.w, d.y, g.strides, g.dilates, g.padding,
+          g.padding, forward_hint(s), attributes(), true};
+}
+
+dnnl::convolution_backward_weights::primitive_desc weight_gradient_desc(const Conv2dShape& s,
+                                                                        const Descs& d,
+                                                                        const Desc& bias) {
+  const Geometry g(s);
+  return {engine(),  kDirect,         d.x,          d.w, bias, d.y, g.strides, g.dilates, g.padding,
+          g.padding, forward_hint(s), attributes(), true};
+}
+
+/// 2: generated for this machine; 1: through a matrix product; 0: plain loops; -1: none.
+int rank_of(const dnnl::primitive_desc_base& desc) {
+  if (!desc) return -1;
+  const std::string info = desc.impl_info_str();
+  if (info.starts_with("jit") || info.starts_with("brg")) return 2;
+  return info.find("gemm") != std::string::npos ? 1 : 0;
+}
+
+/// The layouts to try, from "as they are" to "as you like".
+std::vector<Descs> candidates(const Conv2dShape& s, const Descs& given, LayoutId x, LayoutId y) {
+  const Desc any_weight = any_desc(weight_dims(s));
+  auto blocked = [](const Shape& shape, LayoutId layout) {
+    const bool few = shape[1] < kFewChannels;
+    return activation_desc(shape, layout != kPlain || few ? layout : block_layout());
+  };
+  return {given,
+          {given.x, any_weight, given.y},
+          {blocked(s.x(), x), any_weight, blocked(s.y(), y)},
+          {any_desc(s.x().extents()), any_weight, any_desc(s.y().extents())}};
+}
+
+/// The best primitive of make(candidate); of equals the first.
+template <class Make>
+auto best_of(const char* kernel, const std::vector<Descs>& all, const Make& make) {
+  auto best = make(all.front());
+  for (std::size_t i = 1; i < all.size() && rank_of(best) < 2; ++i) {
+    auto other = make(all[i]);
+    if (rank_of(other) > rank_of(best)) best = other;
+  }
+  CONVOY_DCHECK(best, "{}: oneDNN has no implementation for this shape", kernel);
+  return best;
+}
+
+struct Job {
+  const char* kernel;
+  Kind kind;
+  const Conv2dShape& shape;
+  ConstBuffer x, w, bias, y;  // the outputs too, as far as layouts matter
+};
+
+Desc bias_desc(const Job& job) {
+  return job.bias ? plain_desc({job.shape.k}) : Desc();
+}
+
+void add_forward(const Job& job, const std::vector<Descs>& all, Program& program, int x, int w,
+                 int b, int y) {
+  auto desc = best_of(job.kernel, all,
+                      [&](const Descs& d) { return forward_desc(job.shape, d, bias_desc(job)); });
+  std::vector<std::pair<int, int>> arguments = {
+      {DNNL_ARG_SRC, program.input_as(x, desc.src_desc())},
+      {DNNL_ARG_WEIGHTS, program.input_as(w, desc.weights_desc())},
+      {DNNL_ARG_DST, program.output_as(y, desc.dst_desc())}};
+  if (job.bias) arguments.push_back({DNNL_ARG_BIAS, b});
+  program.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
+}
+
+void add_input_gradient(const Job& job, const std::vector<Descs>& all, Program& program, int dx,
+                        int w, int dy) {
+  auto desc =
+      best_of(job.kernel, all, [&](const Descs& d) { return input_gradient_desc(job.shape, d); });
+  program.add(dnnl::convolution_backward_data(desc),
+              {{DNNL_ARG_DIFF_DST, program.input_as(dy, desc.diff_dst_desc())},
+               {DNNL_ARG_WEIGHTS, program.input_as(w, desc.weights_desc())},
+               {DNNL_ARG_DIFF_SRC, program.output_as(dx, desc.diff_src_desc())}},
+              desc.scratchpad_desc());
+}
+
+void add_weight_gradient(const Job& job, const std::vector<Descs>& all, Program& program, int x,
+                         int dw, int db, int dy) {
+  auto desc = best_of(job.kernel, all, [&](const Descs& d) {
+    return weight_gradient_desc(job.shape, d, bias_desc(job));
+  });
+  std::vector<std::pair<int, int>> arguments = {
+      {DNNL_ARG_SRC, program.input_as(x, desc.src_desc())},
+      {DNNL_ARG_DIFF_DST, program.input_as(dy, desc.diff_dst_desc())},
+      {DNNL_ARG_DIFF_WEIGHTS, program.output_as(dw, desc.diff_weights_desc())}};
+  if (job.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, db});
+  program.add(dnnl::convolution_backward_weights(desc), std::move(arguments),
+              desc.scratchpad_desc());
+}
+
+std::shared_ptr<const Program> make_program(const Job& job, int threads) {
+  const Conv2dShape& s = job.shape;
+  const ThreadsScope scope(threads);
+  const Descs given = {activation_desc(s.x(), job.x.layout), weight_desc_of(s, job.w.layout),
+                       activation_desc(s.y(), job.y.layout)};
+  const std::vector<Descs> all = candidates(s, given, job.x.layout, job.y.layout);
+  auto program = std::make_shared<Program>();
+  const int x = program->external(given.x);
+  const int w = program->external(given.w);
+  const int b = job.bias ? program->external(bias_desc(job)) : -1;
+  const int y = program->external(given.y);
+  switch (job.kind) {
+    case Kind::forward:
+      add_forward(job, all, *program, x, w, b, y);
+      break;
+    case Kind::input_gradient:
+      add_input_gradient(job, all, *program, x, w, y);
+      break;
+    case Kind::weight_gradient:
+      add_weight_gradient(job, all, *program, x, w, b, y);
+      break;
+  }
+  program->finish();
+  return program;
+}
+
+template <class... Rest>
+Cache<std::shared_ptr<const Program>>::Key key_of(const Conv2dShape& s, Rest... rest) {
+  return {s.n,         s.c,          s.h,          s.w,        s.k,
+          s.r,         s.s,          s.stride_h,   s.stride_w, s.padding_h,
+          s.padding_w, s.dilation_h, s.dilation_w, s.groups,   static_cast<std::int64_t>(rest)...};
+}
+
+void submit_job(Stream& stream, const Job& job) {
+  require_f32(job.kernel, stream, {job.x, job.w, job.bias, job.y});
+  require_activation(job.kernel, {{"x", job.x}, {"y", job.y}});
+  // The process's, like the engine: the primitives of all devices.
+  static auto* programs = new Cache<std::shared_ptr<const Program>>;
+  const int threads = threads_of(stream);
+  std::shared_ptr<const Program> program;
+  guarded(job.kernel, [&] {
+    program = programs->get(key_of(job.shape, job.kind, job.x.layout, job.w.layout, job.y.layout,
+                                   bool(job.bias), threads),
+                            [&] { return make_program(job, threads); });
+  });
+  auto mutable_data = [](ConstBuffer buffer) { return const_cast<void*>(buffer.data); };
+  std::vector<void*> externals = {mutable_data(job.x), mutable_data(job.w)};
+  if (job.bias) externals.push_back(mutable_data(job.bias));
+  externals.push_back(mutable_data(job.y));
+  submit(stream, job.kernel, std::move(program), std::move(externals));
+}
+
+Conv2dLayouts ask_layouts(const Conv2dShape& s) {
+  const ThreadsScope scope(allowed_cores());
+  const Desc any_weight = any_desc(weight_dims(s));
+  const LayoutId first = s.c < kFewChannels ? kPlain : block_layout();
+  for (LayoutId x : {first, block_layout()}) {
+    const auto desc = forward_desc(
+        s, {activation_desc(s.x(), x), any_weight, activation_desc(s.y(), block_layout())}, {});
+    if (rank_of(desc) == 2) return {x, weight_layout(desc.weights_desc()), block_layout()};
+  }
+  return {};
+}
+
+}  // namespace
+
+Conv2dLayouts conv2d_layouts(const Conv2dShape& shape, DType dtype) {
+  if (dtype != DType::f32) return {};
+  static auto* known = new Cache<Conv2dLayouts>;
+  Conv2dLayouts layouts;
+  guarded("conv2d_layouts",
+          [&] { layouts = known->get(key_of(shape), [&] { return ask_layouts(shape); }); });
+  return layouts;
+}
+
+void conv2d_forward(Stream& stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer w,
+                    ConstBuffer b, Buffer y) {
+  submit_job(stream, {"conv2d_forward", Kind::forward, shape, x, w, b, y});
+}
+
+void conv2d_input_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer dy, ConstBuffer w,
+                           Buffer dx) {
+  submit_job(stream, {"conv2d_input_gradient", Kind::input_gradient, shape, dx, w, {}, dy});
+}
+
+void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer dy,
+                            Buffer dw, Buffer db) {
+  submit_job(stream, {"conv2d_weight_gradient", Kind::weight_gradient, shape, x, dw, db, dy});
+}
+
+}  // namespace convoy::cpu

@@ -1,0 +1,26 @@
+#include "kernels/cpu/isa_list.h"
+
+namespace convoy::cpu {
+namespace {
+
+bool has_avx2() {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+}
+
+bool has_avx512() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+
+}  // namespace
+
+std::span<const Isa> isa_list() {
+  static const Isa list[] = {
+      {"avx512", "AVX-512", 16, has_avx512(), &avx512::vector_table},
+      {"avx2", "AVX2", 8, has_avx2(), &avx2::vector_table},
+      {"baseline", "SSE2", 8, true, &baseline::vector_table},
+  };
+  return list;
+}
+
+}  // namespace convoy::cpu

@@ -1,0 +1,81 @@
+// Linear layers as matrix products of oneDNN; transposes are strides, so nothing is copied.
+#include "kernels/cpu/checks.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/onednn.h"
+
+namespace convoy::cpu {
+namespace {
+
+using Desc = dnnl::memory::desc;
+
+/// A matrix stored row-major, or the transpose of one.
+Desc matrix(std::int64_t rows, std::int64_t columns, bool transposed = false) {
+  const dnnl::memory::dims strides =
+      transposed ? dnnl::memory::dims{1, rows} : dnnl::memory::dims{columns, 1};
+  return {{rows, columns}, dnnl::memory::data_type::f32, strides};
+}
+
+std::shared_ptr<const Program> make_product(const Desc& a, const Desc& b, const Desc& bias,
+                                            const Desc& c, int threads) {
+  const ThreadsScope scope(threads);
+  const dnnl::matmul::primitive_desc desc(engine(), a, b, bias, c, attributes());
+  auto program = std::make_shared<Program>();
+  std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, program->external(a)},
+                                                {DNNL_ARG_WEIGHTS, program->external(b)},
+                                                {DNNL_ARG_DST, program->external(c)}};
+  if (bias.get_ndims() > 0) arguments.push_back({DNNL_ARG_BIAS, program->external(bias)});
+  program->add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
+  return program;
+}
+
+/// One of the three products of a linear layer; `kind` tells them apart in the cache.
+void submit_product(Stream& stream, const char* kernel, int kind, const LinearShape& s,
+                    const Desc& a, const Desc& b, const Desc& bias, const Desc& c,
+                    std::vector<void*> externals) {
+  static auto* programs = new Cache<std::shared_ptr<const Program>>;
+  const int threads = threads_of(stream);
+  std::shared_ptr<const Program> program;
+  guarded(kernel, [&] {
+    program = programs->get({kind, s.rows, s.in, s.out, bias.get_ndims(), threads},
+                            [&] { return make_product(a, b, bias, c, threads); });
+  });
+  submit(stream, kernel, std::move(program), std::move(externals));
+}
+
+void* data_of(ConstBuffer buffer) {
+  return const_cast<void*>(buffer.data);
+}
+
+}  // namespace
+
+void linear_forward(Stream& stream, const LinearShape& shape, ConstBuffer x, ConstBuffer w,
+                    ConstBuffer b, Buffer y) {
+  require_f32("linear_forward", stream, {x, w, b, y});
+  require_plain("linear_forward", {{"x", x}, {"w", w}, {"b", b}, {"y", y}});
+  std::vector<void*> externals = {data_of(x), data_of(w), y.data};
+  if (b) externals.push_back(data_of(b));
+  submit_product(stream, "linear_forward", 0, shape, matrix(shape.rows, shape.in),
+                 matrix(shape.in, shape.out, true), b ? matrix(1, shape.out) : Desc(),
+                 matrix(shape.rows, shape.out), std::move(externals));
+}
+
+void linear_input_gradient(Stream& stream, const LinearShape& shape, ConstBuffer dy, ConstBuffer w,
+                           Buffer dx) {
+  require_f32("linear_input_gradient", stream, {dy, w, dx});
+  require_plain("linear_input_gradient", {{"dy", dy}, {"w", w}, {"dx", dx}});
+  submit_product(stream, "linear_input_gradient", 1, shape, matrix(shape.rows, shape.out),
+                 matrix(shape.out, shape.in), Desc(), matrix(shape.rows, shape.in),
+                 {data_of(dy), data_of(w), dx.data});
+}
+
+void linear_weight_gradient(Stream& stream, const LinearShape& shape, ConstBuffer x, ConstBuffer dy,
+                            Buffer dw, Buffer db) {
+  require_f32("linear_weight_gradient", stream, {x, dy, dw, db});
+  require_plain("linear_weight_gradient", {{"x", x}, {"dy", dy}, {"dw", dw}, {"db", db}});
+  submit_product(stream, "linear_weight_gradient", 2, shape, matrix(shape.out, shape.rows, true),
+                 matrix(shape.rows, shape.in), Desc(), matrix(shape.out, shape.in),
+                 {data_of(dy), data_of(x), dw.data});
+  if (db) reduce_sum(stream, {1, shape.rows, shape.out}, 1, dy, db);
+}
+
+}  // namespace convoy::cpu

@@ -1,0 +1,74 @@
+// A row of 16 floats as vectors of the instruction set's own width, for the files of this folder
+// only. Sums over rows have the same order on every instruction set, so their bits agree.
+#pragma once
+
+#include "kernels/cpu/vector/table.h"
+
+#if !defined(CONVOY_ISA) || !defined(CONVOY_LANES)
+#error "CONVOY_ISA (a namespace) and CONVOY_LANES (floats per vector) come from the build"
+#endif
+
+namespace convoy::cpu::CONVOY_ISA {
+namespace {  // internal linkage: no copy may be shared with another instruction set
+
+constexpr int kVectors = kRowLanes / CONVOY_LANES;
+typedef float Vector __attribute__((vector_size(4 * CONVOY_LANES)));
+
+#define CONVOY_INLINE inline __attribute__((always_inline))
+#define CONVOY_EACH for (int i = 0; i < kVectors; ++i)
+
+/// 16 floats.
+struct Row {
+  Vector v[kVectors];
+};
+
+CONVOY_INLINE Row load(const float* p) {
+  Row row;
+  CONVOY_EACH __builtin_memcpy(&row.v[i], p + i * CONVOY_LANES, sizeof(Vector));
+  return row;
+}
+
+CONVOY_INLINE void store(float* p, const Row& row) {
+  CONVOY_EACH __builtin_memcpy(p + i * CONVOY_LANES, &row.v[i], sizeof(Vector));
+}
+
+CONVOY_INLINE Row splat(float value) {
+  Row row;
+  CONVOY_EACH row.v[i] = Vector{} + value;
+  return row;
+}
+
+CONVOY_INLINE Row operator+(const Row& a, const Row& b) {
+  Row row;
+  CONVOY_EACH row.v[i] = a.v[i] + b.v[i];
+  return row;
+}
+
+CONVOY_INLINE Row operator-(const Row& a, const Row& b) {
+  Row row;
+  CONVOY_EACH row.v[i] = a.v[i] - b.v[i];
+  return row;
+}
+
+CONVOY_INLINE Row operator*(const Row& a, const Row& b) {
+  Row row;
+  CONVOY_EACH row.v[i] = a.v[i] * b.v[i];
+  return row;
+}
+
+/// x < 0 ? 0 : x, which keeps NaN.
+CONVOY_INLINE Row rectify(const Row& x) {
+  Row row;
+  CONVOY_EACH row.v[i] = x.v[i] < Vector{} ? Vector{} : x.v[i];
+  return row;
+}
+
+/// y <= 0 ? 0 : dy, the gradient of rectify by its result.
+CONVOY_INLINE Row mask(const Row& y, const Row& dy) {
+  Row row;
+  CONVOY_EACH row.v[i] = y.v[i] <= Vector{} ? Vector{} : dy.v[i];
+  return row;
+}
+
+}  // namespace
+}  // namespace convoy::cpu::CONVOY_ISA
