@@ -9,8 +9,8 @@ namespace convoy {
 
 /// Either rule may be set, not both; with none a batch is one micro-batch.
 struct MicroBatchRule {
-  std::optional<std::int64_t> size;   ///< s, s, ..., rest
-  std::optional<std::int64_t> count;  ///< min(count, images) parts that differ by at most 1
+  std::optional<std::int64_t> size = {};   ///< s, s, ..., rest
+  std::optional<std::int64_t> count = {};  ///< min(count, images) parts that differ by at most 1
 };
 
 /// Images of each micro-batch of a batch of `images`: 8 in 3 parts are 3, 3, 2; of size 3 too.
