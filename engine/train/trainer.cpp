@@ -44,7 +44,8 @@ class Training {
   void step();
   std::vector<HostBatch> load_window(const WindowPlan& window);
   void finish_epoch();
-  void evaluate_if_due();
+  /// False if it was broken off by the wish to stop: it is made again on resume.
+  bool evaluate_if_due();
   void save();
   bool reached_end() const;
   bool stopping() const { return stop_.requested(); }
@@ -154,7 +155,7 @@ bool Training::reached_end() const {
 TrainingOutcome Training::run() {
   announce();
   loader_ = make_loader(job_, job_.data.train, true);
-  if (state_.images_done == epoch_plan_.images && !stopping()) finish_epoch();
+  if (state_.images_done == epoch_plan_.images) finish_epoch();
   while (!reached_end() && !stopping()) train_epoch();
   if (!settings_.checkpoint.empty()) save();
   TrainingOutcome outcome;
@@ -173,7 +174,7 @@ void Training::train_epoch() {
     // At the end of an epoch the save waits for the evaluation.
     if (settings_.save_every && state_.step % *settings_.save_every == 0 && !epoch_done) save();
   }
-  if (state_.images_done == epoch_plan_.images && !stopping()) finish_epoch();
+  if (state_.images_done == epoch_plan_.images) finish_epoch();
 }
 
 std::vector<HostBatch> Training::load_window(const WindowPlan& window) {
@@ -226,23 +227,23 @@ bool Training::evaluates() const {
   return settings_.eval_every || !settings_.steps;
 }
 
-void Training::evaluate_if_due() {
-  if (!evaluates() || state_.epoch % settings_.eval_every.value_or(1) != 0) return;
+bool Training::evaluate_if_due() {
+  if (!evaluates() || state_.epoch % settings_.eval_every.value_or(1) != 0) return true;
   const std::optional<EvalEvent> event =
       evaluate(job_, *runner_, state_.epoch, stop_, [this](std::int64_t done, std::int64_t of) {
         tell([&](Observer& observer) { observer.on_eval_progress(done, of); });
       });
-  if (!event) return;  // asked to stop: the evaluation is made again on resume
+  if (!event) return false;
   tell([&](Observer& observer) { observer.on_eval(*event); });
   if (event->top1 > state_.best_top1) {
     state_.best_top1 = event->top1;
     state_.best_epoch = state_.epoch;
   }
+  return true;
 }
 
 void Training::finish_epoch() {
-  evaluate_if_due();
-  if (stopping()) return;
+  if (!evaluate_if_due()) return;
   const std::int64_t epoch = state_.epoch++;
   state_.images_done = 0;
   const bool due =
