@@ -16,8 +16,6 @@
 namespace convoy::cpu {
 namespace {
 
-// Floats of a run that stay in the first cache between the two looks at them.
-constexpr std::int64_t kStretch = 4096;
 // What adding one run's sums costs, in elements of a plain loop.
 constexpr std::int64_t kMergeElements = 16;
 
@@ -50,15 +48,10 @@ struct Moments {
 
 void run_statistics(const float* x, std::int64_t length, int period, Moments* result) {
   double mean[kRowLanes], m2[kRowLanes];
-  Moments moments[kRowLanes];
-  for (std::int64_t begin = 0; begin < length; begin += kStretch) {
-    const std::int64_t size = std::min(kStretch, length - begin);
-    loops().batch_norm_statistics(x + begin, size, period, mean, m2);
-    for (int c = 0; c < period; ++c) {
-      moments[c] += {mean[c], m2[c], static_cast<double>(size / period)};
-    }
+  loops().batch_norm_statistics(x, length, period, mean, m2);
+  for (int c = 0; c < period; ++c) {
+    result[c] = {mean[c], m2[c], static_cast<double>(length / period)};
   }
-  std::copy_n(moments, period, result);
 }
 
 /// Factors of all channel blocks, 16 lanes each; `value` of lane l of a block is that of channel
@@ -210,17 +203,15 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
   const float* gradient = staging.input(shape.x(), dy);
   auto* parts = static_cast<double*>(staging.own());
   host(stream).submit([=, data = x.as<float>()] {
-    LaneFactors means(runs, 1);
-    for (std::int64_t c = 0; c < runs.channels; ++c) means.set(c, 0, read(statistics.mean, c));
+    std::vector<double> means(static_cast<std::size_t>(runs.blocks * runs.period));
+    for (std::int64_t c = 0; c < runs.channels; ++c) means[c] = read(statistics.mean, c);
     std::fill_n(parts, 2 * sums, 0.0);
     parallel_for(runs.count, runs.length, [&](std::int64_t i) {
-      for (std::int64_t at = 0; at < runs.length; at += kStretch) {
-        const std::int64_t begin = i * runs.length + at;
-        loops().batch_norm_reduce(data + begin, result ? result + begin : nullptr, gradient + begin,
-                                  std::min(kStretch, runs.length - at), runs.period,
-                                  means.of_run(i, 0), parts + i * runs.period,
-                                  parts + sums + i * runs.period);
-      }
+      const std::int64_t begin = i * runs.length;
+      loops().batch_norm_reduce(data + begin, result ? result + begin : nullptr, gradient + begin,
+                                runs.length, runs.period,
+                                means.data() + i % runs.blocks * runs.period,
+                                parts + i * runs.period, parts + sums + i * runs.period);
     });
     parallel_for(runs.channels, shape.n * kMergeElements, [&](std::int64_t c) {
       double dz = 0, dz_x = 0;
@@ -228,9 +219,8 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
         dz += parts[i * runs.period + c % runs.period];
         dz_x += parts[sums + i * runs.period + c % runs.period];
       }
-      const SplitMean mean(read(statistics.mean, c));
       write(sum_dz, c, dz);
-      write(sum_dz_xhat, c, (dz_x - mean.rest * dz) * rstd_of(statistics, epsilon, c));
+      write(sum_dz_xhat, c, dz_x * rstd_of(statistics, epsilon, c));
     });
   });
 }

@@ -1,72 +1,45 @@
-// Batch norm of a run. Each function reads its inputs once from memory; sums are taken in float
-// over short stretches (the caller hands over at most a few thousand elements) and folded to
-// channels in double.
+// Batch norm of a run. Each function reads its inputs once from memory; sums are taken in double,
+// in 16 lanes that are folded to channels at the end.
 #include "kernels/cpu/vector/lanes.h"
 
 namespace convoy::cpu::CONVOY_ISA {
 namespace {
 
-// sums[l % period] += row[l], in lane order.
-void fold(const Row& row, int period, double* sums) {
-  float lanes[kRowLanes];
-  store(lanes, row);
-  for (int l = 0; l < kRowLanes; ++l) sums[l % period] += static_cast<double>(lanes[l]);
-}
-
+/// Two sums of each lane.
 struct Sums {
-  double first[kRowLanes] = {};
-  double second[kRowLanes] = {};
+  WideRow first = {}, second = {};
+
+  CONVOY_INLINE void add(int i, const Wide& a, const Wide& b) {
+    first.v[i] += a;
+    second.v[i] += b;
+  }
 };
 
-Sums sum_run(const float* x, std::int64_t count, int period) {
-  const std::int64_t rows = count / kRowLanes;
-  Row s0 = splat(0), s1 = s0, s2 = s0, s3 = s0;
-  std::int64_t r = 0;
-  for (; r + 4 <= rows; r += 4) {
-    const float* p = x + r * kRowLanes;
-    s0 = s0 + load(p);
-    s1 = s1 + load(p + kRowLanes);
-    s2 = s2 + load(p + 2 * kRowLanes);
-    s3 = s3 + load(p + 3 * kRowLanes);
-  }
-  for (; r < rows; ++r) s0 = s0 + load(x + r * kRowLanes);
-  Sums sums;
-  fold((s0 + s1) + (s2 + s3), period, sums.first);
-  for (std::int64_t i = rows * kRowLanes; i < count; ++i) {
-    sums.first[i % period] += static_cast<double>(x[i]);
-  }
-  return sums;
+// sums[l % period] += row[l], in lane order.
+void fold(const WideRow& row, int period, double* sums) {
+  double lanes[kRowLanes];
+  __builtin_memcpy(lanes, row.v, sizeof lanes);
+  for (int l = 0; l < kRowLanes; ++l) sums[l % period] += lanes[l];
 }
 
-// Sums of x - mean and of its square. `mean` has 16 lanes. Meanwhile the next stretch of memory
-// comes in: without that the core would wait for memory in the first pass, and memory for it here.
-Sums deviations(const float* x, std::int64_t count, int period, const float* mean) {
-  const std::int64_t rows = count / kRowLanes;
-  const Row m = load(mean);
-  Row s0 = splat(0), s1 = s0, q0 = s0, q1 = s0;
-  std::int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) {
-    const Row a = load(x + r * kRowLanes) - m;
-    const Row b = load(x + (r + 1) * kRowLanes) - m;
-    __builtin_prefetch(x + count + r * kRowLanes);
-    __builtin_prefetch(x + count + (r + 1) * kRowLanes);
-    s0 = s0 + a;
-    s1 = s1 + b;
-    q0 = q0 + a * a;
-    q1 = q1 + b * b;
-  }
-  for (; r < rows; ++r) {
-    const Row a = load(x + r * kRowLanes) - m;
-    s0 = s0 + a;
-    q0 = q0 + a * a;
-  }
+// 16 lanes of what has `period` values.
+WideRow lanes_of(const double* values, int period) {
+  double lanes[kRowLanes];
+  for (int l = 0; l < kRowLanes; ++l) lanes[l] = values[l % period];
+  WideRow row;
+  __builtin_memcpy(row.v, lanes, sizeof lanes);
+  return row;
+}
+
+// Sums of x - shift and of its square.
+Sums deviations(const float* x, std::int64_t rows, const WideRow& shift) {
   Sums sums;
-  fold(s0 + s1, period, sums.first);
-  fold(q0 + q1, period, sums.second);
-  for (std::int64_t i = rows * kRowLanes; i < count; ++i) {
-    const double d = static_cast<double>(x[i] - mean[i % kRowLanes]);
-    sums.first[i % period] += d;
-    sums.second[i % period] += d * d;
+  for (std::int64_t r = 0; r < rows; ++r, x += kRowLanes) {
+    const WideRow row = widen(x);
+    for (int i = 0; i < kWides; ++i) {
+      const Wide d = row.v[i] - shift.v[i];
+      sums.add(i, d, d * d);
+    }
   }
   return sums;
 }
@@ -91,32 +64,19 @@ void apply(const float* x, const float* residual, std::int64_t count, const floa
   }
 }
 
+// Sums of dz and of dz * (x - mean).
 template <bool kRelu>
-Sums reduce(const float* x, const float* y, const float* dy, std::int64_t count, int period,
-            const float* mean) {
-  const Row m = load(mean);
-  const std::int64_t rows = count / kRowLanes;
-  Row s0 = splat(0), s1 = s0, q0 = s0, q1 = s0;
-  std::int64_t r = 0;
-  for (; r + 2 <= rows; r += 2) {
-    const std::int64_t i = r * kRowLanes, j = i + kRowLanes;
-    Row a = load(dy + i), b = load(dy + j);
-    if (kRelu) {
-      a = mask(load(y + i), a);
-      b = mask(load(y + j), b);
-    }
-    s0 = s0 + a;
-    s1 = s1 + b;
-    q0 = q0 + a * (load(x + i) - m);
-    q1 = q1 + b * (load(x + j) - m);
-  }
+Sums reduce(const float* x, const float* y, const float* dy, std::int64_t rows,
+            const WideRow& mean) {
   Sums sums;
-  fold(s0 + s1, period, sums.first);
-  fold(q0 + q1, period, sums.second);
-  for (std::int64_t i = r * kRowLanes; i < count; ++i) {
-    const double dz = kRelu && y[i] <= 0 ? 0 : static_cast<double>(dy[i]);
-    sums.first[i % period] += dz;
-    sums.second[i % period] += dz * static_cast<double>(x[i] - mean[i % kRowLanes]);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    for (int i = 0; i < kWides; ++i) {
+      const std::int64_t at = r * kRowLanes + i * kHalfLanes;
+      Half gradient = load_half(dy + at);
+      if (kRelu) gradient = load_half(y + at) <= Half{} ? Half{} : gradient;
+      const Wide dz = widen(gradient);
+      sums.add(i, dz, dz * (widen(load_half(x + at)) - mean.v[i]));
+    }
   }
   return sums;
 }
@@ -156,15 +116,23 @@ void choose_gradient(const float* x, const float* y, const float* dy, std::int64
 
 void batch_norm_statistics(const float* x, std::int64_t count, int period, double* mean,
                            double* m2) {
+  // Sums are about a first value of each channel: what is left to cancel is of the size of the
+  // deviation, whatever the mean.
+  double shift[kRowLanes], first[kRowLanes] = {}, second[kRowLanes] = {};
+  for (int c = 0; c < period; ++c) shift[c] = static_cast<double>(x[c]);
+  const std::int64_t rows = count / kRowLanes;
+  const Sums sums = deviations(x, rows, lanes_of(shift, period));
+  fold(sums.first, period, first);
+  fold(sums.second, period, second);
+  for (std::int64_t i = rows * kRowLanes; i < count; ++i) {
+    const double d = static_cast<double>(x[i]) - shift[i % period];
+    first[i % period] += d;
+    second[i % period] += d * d;
+  }
   const double n = static_cast<double>(count / period);
-  const Sums sums = sum_run(x, count, period);
-  float about[kRowLanes];
-  for (int l = 0; l < kRowLanes; ++l) about[l] = static_cast<float>(sums.first[l % period] / n);
-  // The second pass is about a rounded mean, and says by how much that was off.
-  const Sums off = deviations(x, count, period, about);
   for (int c = 0; c < period; ++c) {
-    mean[c] = static_cast<double>(about[c]) + off.first[c] / n;
-    const double rest = off.second[c] - off.first[c] * off.first[c] / n;
+    mean[c] = shift[c] + first[c] / n;
+    const double rest = second[c] - first[c] * first[c] / n;
     m2[c] = rest < 0 ? 0 : rest;
   }
 }
@@ -177,12 +145,16 @@ void batch_norm_apply(const float* x, const float* residual, std::int64_t count,
 }
 
 void batch_norm_reduce(const float* x, const float* y, const float* dy, std::int64_t count,
-                       int period, const float* mean, double* sum_dz, double* sum_dz_x) {
-  const Sums sums = y ? reduce<true>(x, y, dy, count, period, mean)
-                      : reduce<false>(x, y, dy, count, period, mean);
-  for (int c = 0; c < period; ++c) {
-    sum_dz[c] += sums.first[c];
-    sum_dz_x[c] += sums.second[c];
+                       int period, const double* mean, double* sum_dz, double* sum_dz_x) {
+  const std::int64_t rows = count / kRowLanes;
+  const WideRow means = lanes_of(mean, period);
+  const Sums sums = y ? reduce<true>(x, y, dy, rows, means) : reduce<false>(x, y, dy, rows, means);
+  fold(sums.first, period, sum_dz);
+  fold(sums.second, period, sum_dz_x);
+  for (std::int64_t i = rows * kRowLanes; i < count; ++i) {
+    const double dz = y && y[i] <= 0 ? 0 : static_cast<double>(dy[i]);
+    sum_dz[i % period] += dz;
+    sum_dz_x[i % period] += dz * (static_cast<double>(x[i]) - mean[i % period]);
   }
 }
 

@@ -14,6 +14,12 @@ namespace {  // internal linkage: no copy may be shared with another instruction
 constexpr int kVectors = kRowLanes / CONVOY_LANES;
 typedef float Vector __attribute__((vector_size(4 * CONVOY_LANES)));
 
+// Half a vector of floats, and as many doubles: a whole vector.
+typedef float Half __attribute__((vector_size(2 * CONVOY_LANES)));
+typedef double Wide __attribute__((vector_size(4 * CONVOY_LANES)));
+constexpr int kHalfLanes = CONVOY_LANES / 2;
+constexpr int kWides = kRowLanes / kHalfLanes;
+
 #define CONVOY_INLINE inline __attribute__((always_inline))
 #define CONVOY_EACH for (int i = 0; i < kVectors; ++i)
 
@@ -67,6 +73,27 @@ CONVOY_INLINE Row rectify(const Row& x) {
 CONVOY_INLINE Row mask(const Row& y, const Row& dy) {
   Row row;
   CONVOY_EACH row.v[i] = y.v[i] <= Vector{} ? Vector{} : dy.v[i];
+  return row;
+}
+
+/// 16 doubles.
+struct WideRow {
+  Wide v[kWides];
+};
+
+CONVOY_INLINE Half load_half(const float* p) {
+  Half half;
+  __builtin_memcpy(&half, p, sizeof half);
+  return half;
+}
+
+CONVOY_INLINE Wide widen(const Half& half) {
+  return __builtin_convertvector(half, Wide);
+}
+
+CONVOY_INLINE WideRow widen(const float* p) {
+  WideRow row;
+  for (int i = 0; i < kWides; ++i) row.v[i] = widen(load_half(p + i * kHalfLanes));
   return row;
 }
 

@@ -58,7 +58,7 @@ struct GemmOperand {
                  const float* scale, const float* shift, bool relu, float* y))                     \
   CONVOY_VECTOR(void, batch_norm_reduce,                                                           \
                 (const float* x, const float* y, const float* dy, std::int64_t count, int period,  \
-                 const float* mean, double* sum_dz, double* sum_dz_x))                             \
+                 const double* mean, double* sum_dz, double* sum_dz_x))                            \
   CONVOY_VECTOR(void, batch_norm_gradient,                                                         \
                 (const float* x, const float* y, const float* dy, std::int64_t count,              \
                  const BatchNormGradient& factors, float* dx, float* dresidual))                   \
