@@ -5,6 +5,10 @@
 namespace convoy::cpu::CONVOY_ISA {
 namespace {
 
+// Floats by which memory is asked for ahead: the hardware alone reaches about four fifths of this
+// speed, for it stops at every page.
+constexpr std::int64_t kAhead = 1024;
+
 /// Two sums of each lane.
 struct Sums {
   WideRow first = {}, second = {};
@@ -35,6 +39,7 @@ WideRow lanes_of(const double* values, int period) {
 Sums deviations(const float* x, std::int64_t rows, const WideRow& shift) {
   Sums sums;
   for (std::int64_t r = 0; r < rows; ++r, x += kRowLanes) {
+    __builtin_prefetch(x + kAhead);
     const WideRow row = widen(x);
     for (int i = 0; i < kWides; ++i) {
       const Wide d = row.v[i] - shift.v[i];
@@ -51,6 +56,9 @@ void apply(const float* x, const float* residual, std::int64_t count, const floa
   const std::int64_t rows = count / kRowLanes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t i = r * kRowLanes;
+    __builtin_prefetch(x + i + kAhead);
+    if (kResidual) __builtin_prefetch(residual + i + kAhead);
+    __builtin_prefetch(y + i + kAhead, 1);
     Row value = (load(x + i) - m) * a + b;
     if (kResidual) value = value + load(residual + i);
     if (kRelu) value = rectify(value);
@@ -70,6 +78,9 @@ Sums reduce(const float* x, const float* y, const float* dy, std::int64_t rows,
             const WideRow& mean) {
   Sums sums;
   for (std::int64_t r = 0; r < rows; ++r) {
+    __builtin_prefetch(x + r * kRowLanes + kAhead);
+    __builtin_prefetch(dy + r * kRowLanes + kAhead);
+    if (kRelu) __builtin_prefetch(y + r * kRowLanes + kAhead);
     for (int i = 0; i < kWides; ++i) {
       const std::int64_t at = r * kRowLanes + i * kHalfLanes;
       Half gradient = load_half(dy + at);
@@ -88,6 +99,10 @@ void gradient(const float* x, const float* y, const float* dy, std::int64_t coun
   const std::int64_t rows = count / kRowLanes;
   for (std::int64_t r = 0; r < rows; ++r) {
     const std::int64_t i = r * kRowLanes;
+    __builtin_prefetch(dy + i + kAhead);
+    if (kX) __builtin_prefetch(x + i + kAhead);
+    if (kRelu) __builtin_prefetch(y + i + kAhead);
+    __builtin_prefetch(dx + i + kAhead, 1);
     Row dz = load(dy + i);
     if (kRelu) dz = mask(load(y + i), dz);
     if (kResidual) store(dresidual + i, dz);
