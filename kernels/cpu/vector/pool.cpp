@@ -26,50 +26,94 @@ CONVOY_INLINE Window window(const PoolGeometry& g, std::int64_t oh, std::int64_t
   return v;
 }
 
+/// P lanes of floats, and what goes with them, in vectors of W.
+template <int P>
+struct Lanes {
+  static constexpr int W = P < CONVOY_LANES ? P : CONVOY_LANES;
+  static constexpr int N = P / W;
+  typedef float Floats __attribute__((vector_size(4 * W)));
+  typedef std::int32_t Places __attribute__((vector_size(4 * W)));
+  typedef std::uint8_t Bytes __attribute__((vector_size(W)));
+};
+
+template <class Vector_, class T>
+CONVOY_INLINE Vector_ load_as(const T* p) {
+  Vector_ v;
+  __builtin_memcpy(&v, p, sizeof v);
+  return v;
+}
+
+/// The maxima of a window so far, and where they were found.
+template <int P>
+struct Best {
+  using L = Lanes<P>;
+  typename L::Floats value[L::N];
+  typename L::Places place[L::N];
+
+  CONVOY_INLINE explicit Best(std::int32_t first) {
+    for (int i = 0; i < L::N; ++i) {
+      value[i] = typename L::Floats{} - __builtin_inff();
+      place[i] = typename L::Places{} + first;
+    }
+  }
+  CONVOY_INLINE void take(const float* p, std::int32_t at) {
+    for (int i = 0; i < L::N; ++i) {
+      const auto v = load_as<typename L::Floats>(p + i * L::W);
+      // Greater, or the first NaN.
+      const typename L::Places better = (v > value[i]) | ((v != v) & (value[i] == value[i]));
+      value[i] = better ? v : value[i];
+      place[i] = better ? typename L::Places{} + at : place[i];
+    }
+  }
+  CONVOY_INLINE void store(float* y, std::uint8_t* index) const {
+    for (int i = 0; i < L::N; ++i) {
+      const auto bytes = __builtin_convertvector(place[i], typename L::Bytes);
+      __builtin_memcpy(y + i * L::W, &value[i], sizeof value[i]);
+      __builtin_memcpy(index + i * L::W, &bytes, sizeof bytes);
+    }
+  }
+};
+
 template <int P>
 void max_forward(const PoolGeometry& g, const float* x, float* y, std::uint8_t* index) {
   for (std::int64_t oh = 0; oh < g.out_h; ++oh) {
-    for (std::int64_t ow = 0; ow < g.out_w; ++ow) {
+    for (std::int64_t ow = 0; ow < g.out_w; ++ow, y += P, index += P) {
       const Window v = window(g, oh, ow);
-      float best[P];
-      std::int32_t where[P];
-      for (int l = 0; l < P; ++l) {
-        best[l] = -__builtin_inff();
-        where[l] = static_cast<std::int32_t>(v.row_begin * g.kernel_w + v.begin);
-      }
+      Best<P> best(static_cast<std::int32_t>(v.row_begin * g.kernel_w + v.begin));
       for (std::int64_t r = v.row_begin; r < v.row_end; ++r) {
+        const float* row = x + ((v.top + r) * g.w + v.left) * P;
         for (std::int64_t c = v.begin; c < v.end; ++c) {
-          const float* p = x + ((v.top + r) * g.w + v.left + c) * P;
-          const auto place = static_cast<std::int32_t>(r * g.kernel_w + c);
-          for (int l = 0; l < P; ++l) {
-            // Greater, or the first NaN; & and | keep the loop free of branches.
-            const bool take = (p[l] > best[l]) | ((p[l] != p[l]) & (best[l] == best[l]));
-            best[l] = take ? p[l] : best[l];
-            where[l] = take ? place : where[l];
-          }
+          best.take(row + c * P, static_cast<std::int32_t>(r * g.kernel_w + c));
         }
       }
-      const std::int64_t o = (oh * g.out_w + ow) * P;
-      for (int l = 0; l < P; ++l) y[o + l] = best[l];
-      for (int l = 0; l < P; ++l) index[o + l] = static_cast<std::uint8_t>(where[l]);
+      best.store(y, index);
     }
   }
 }
 
 template <int P>
 void max_backward(const PoolGeometry& g, const float* dy, const std::uint8_t* index, float* dx) {
+  using L = Lanes<P>;
+  using Floats = typename L::Floats;
   for (std::int64_t i = 0; i < g.h * g.w * P; ++i) dx[i] = 0;
   for (std::int64_t oh = 0; oh < g.out_h; ++oh) {
-    for (std::int64_t ow = 0; ow < g.out_w; ++ow) {
+    for (std::int64_t ow = 0; ow < g.out_w; ++ow, dy += P, index += P) {
       const Window v = window(g, oh, ow);
-      const std::int64_t o = (oh * g.out_w + ow) * P;
-      std::int32_t where[P];
-      for (int l = 0; l < P; ++l) where[l] = index[o + l];
+      typename L::Places place[L::N];
+      for (int i = 0; i < L::N; ++i) {
+        const auto bytes = load_as<typename L::Bytes>(index + i * L::W);
+        place[i] = __builtin_convertvector(bytes, typename L::Places);
+      }
       for (std::int64_t r = v.row_begin; r < v.row_end; ++r) {
         for (std::int64_t c = v.begin; c < v.end; ++c) {
           float* p = dx + ((v.top + r) * g.w + v.left + c) * P;
-          const auto place = static_cast<std::int32_t>(r * g.kernel_w + c);
-          for (int l = 0; l < P; ++l) p[l] += where[l] == place ? dy[o + l] : 0.0f;
+          const auto at = static_cast<std::int32_t>(r * g.kernel_w + c);
+          for (int i = 0; i < L::N; ++i) {
+            const Floats gradient = load_as<Floats>(dy + i * L::W);
+            const Floats sum =
+                load_as<Floats>(p + i * L::W) + (place[i] == at ? gradient : Floats{});
+            __builtin_memcpy(p + i * L::W, &sum, sizeof sum);
+          }
         }
       }
     }
