@@ -1,16 +1,13 @@
 #include "cli/check_settings.h"
 
-#include <algorithm>
-
+#include "cli/read_options.h"
+#include "cli/value.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
+#include "models/models.h"
 
 namespace convoy::cli {
 namespace {
-
-bool was_given(const Options& options, std::string_view name) {
-  return std::find(options.given.begin(), options.given.end(), name) != options.given.end();
-}
 
 std::string join(const std::vector<std::string>& words) {
   std::string text;
@@ -74,6 +71,7 @@ void check_run(const Settings& settings) {
 
 void check_settings(Options& options) {
   Settings& settings = options.settings;
+  read_choice({settings.model, "--model"}, model_names());
   bool regression = settings.model == "toy" || settings.model == "line";
   if (regression && !was_given(options, "loss")) settings.loss = "mse";
   check_layout(settings);

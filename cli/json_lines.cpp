@@ -75,6 +75,10 @@ JsonObject& JsonObject::add(std::string_view key, const std::vector<float>& valu
   return add_raw(key, array(values, shortest<float>));
 }
 
+JsonObject& JsonObject::add(std::string_view key, const std::vector<double>& values) {
+  return add_raw(key, array(values, shortest<double>));
+}
+
 JsonObject& JsonObject::add(std::string_view key, const std::vector<std::int64_t>& values) {
   return add_raw(key, array(values, [](std::int64_t value) { return std::to_string(value); }));
 }

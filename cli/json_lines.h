@@ -37,6 +37,7 @@ class JsonObject {
   }
   JsonObject& add(std::string_view key, const std::vector<std::string>& values);
   JsonObject& add(std::string_view key, const std::vector<float>& values);
+  JsonObject& add(std::string_view key, const std::vector<double>& values);
   JsonObject& add(std::string_view key, const std::vector<std::int64_t>& values);
   JsonObject& add(std::string_view key, const JsonObject& value) {
     return add_raw(key, value.text());

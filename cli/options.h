@@ -13,7 +13,7 @@ struct Options {
   Settings settings;
   bool json = false;
   bool logits = false;       // predict
-  std::int64_t repeats = 5;  // bench
+  std::int64_t repeats = 3;  // bench
   std::string config;        // --config FILE
   std::vector<std::string> operands;
   std::vector<std::string> given;  // names of the flags set anywhere, in order

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 
@@ -38,6 +39,11 @@ ProgressStyle progress_style(std::FILE* out) {
 ProgressObserver::ProgressObserver(std::FILE* out, std::FILE* messages, ProgressStyle style,
                                    std::string data)
     : out_(out), messages_(messages), style_(style), data_(std::move(data)) {}
+
+ProgressObserver::~ProgressObserver() {
+  clear();  // an error's line must not follow a painted one
+  std::fflush(out_);
+}
 
 void ProgressObserver::on_run(const RunInfo& info) {
   info_ = info;
@@ -91,9 +97,12 @@ void ProgressObserver::on_eval_progress(std::int64_t images, std::int64_t of) {
 
 void ProgressObserver::on_eval(const EvalEvent& event) {
   if (event.top1 >= best_.top1) best_ = event;
-  line(out_,
-       fmt::format("epoch {}: test loss {:.4f}, top-1 {}, top-5 {} of {} images", event.epoch,
-                   event.loss, percent(event.top1), percent(event.top5), grouped(event.images)));
+  std::string tops;  // rows of numbers have no classes
+  if (!std::isnan(event.top1)) {
+    tops = fmt::format(", top-1 {}, top-5 {}", percent(event.top1), percent(event.top5));
+  }
+  line(out_, fmt::format("epoch {}: test loss {:.4f}{} of {} images", event.epoch, event.loss, tops,
+                         grouped(event.images)));
 }
 
 void ProgressObserver::on_checkpoint(const std::string& folder) {

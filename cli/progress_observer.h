@@ -19,6 +19,9 @@ class ProgressObserver : public Observer {
  public:
   /// Writes to `out`; notes and warnings go to `messages`. `data` is named in the first line.
   ProgressObserver(std::FILE* out, std::FILE* messages, ProgressStyle style, std::string data);
+  ~ProgressObserver() override;
+  ProgressObserver(const ProgressObserver&) = delete;
+  ProgressObserver& operator=(const ProgressObserver&) = delete;
 
   void on_run(const RunInfo& info) override;
   void on_step(const StepEvent& event) override;

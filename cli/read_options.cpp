@@ -65,6 +65,10 @@ std::string config_path(const std::vector<Assignment>& variables,
 
 }  // namespace
 
+bool was_given(const Options& options, std::string_view name) {
+  return std::find(options.given.begin(), options.given.end(), name) != options.given.end();
+}
+
 Variables convoy_variables() {
   Variables variables;
   for (char** entry = environ; *entry; ++entry) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -24,5 +26,8 @@ struct ReadOptions {
 /// Sets what the command line, the variables and the config file say. An empty variable is not set.
 /// Variables and config keys may name settings that the command has no use for; flags may not.
 ReadOptions read_options(const CommandLine& line, const Variables& variables);
+
+/// Whether a flag, a variable or the config file set `name`.
+bool was_given(const Options& options, std::string_view name);
 
 }  // namespace convoy::cli

@@ -35,6 +35,11 @@ TEST_CASE("check_settings: toy and line regress unless told otherwise") {
   CHECK(checked({"--model", "resnet18"}).settings.loss == "cross-entropy");
 }
 
+TEST_CASE("check_settings knows the models") {
+  CHECK(error({"--model", "resnet5"}).starts_with("--model: \"resnet5\" is unknown, expected one of"));
+  CHECK(error({"--model", "resnet5"}).ends_with("did you mean resnet50?"));
+}
+
 TEST_CASE("check_settings refuses layouts that are not there yet") {
   CHECK(error({"--devices", "cpu:0,cpu:1"}) ==
         "--devices cpu:0,cpu:1: this build trains on one device, 2 are given");
