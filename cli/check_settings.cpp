@@ -1,6 +1,7 @@
 #include "cli/check_settings.h"
 
 #include "cli/read_options.h"
+#include "cli/setup.h"
 #include "cli/value.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
@@ -72,8 +73,7 @@ void check_run(const Settings& settings) {
 void check_settings(Options& options) {
   Settings& settings = options.settings;
   read_choice({settings.model, "--model"}, model_names());
-  bool regression = settings.model == "toy" || settings.model == "line";
-  if (regression && !was_given(options, "loss")) settings.loss = "mse";
+  if (takes_rows(settings.model) && !was_given(options, "loss")) settings.loss = "mse";
   check_layout(settings);
   check_numbers(settings);
   check_optimizer(settings);

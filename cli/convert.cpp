@@ -22,6 +22,7 @@ Options with_source(Options options, const std::string& source) {
                kUsage);
   std::error_code ignored;
   bool folder = std::filesystem::is_directory(source, ignored);
+  options.settings.precision = "fp32";  // of files
   (folder ? options.settings.checkpoint : options.settings.weights) = source;
   return options;
 }
@@ -36,8 +37,8 @@ int run_convert(Options& options) {
                target);
   check_settings(options);
   LoadedNetwork loaded = load_network(with_source(options, source));
-  print_notes(loaded.notes);
   save_weights(*loaded.network, target);
+  print_notes(loaded.notes);
   std::size_t entries = loaded.network->state_dict().size();
   std::int64_t parameters = loaded.network->parameter_count();
   std::string hash = weights_hash(*loaded.network);

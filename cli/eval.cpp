@@ -43,12 +43,9 @@ int run_eval(Options& options) {
   TrainingJob job;
   job.network = loaded.network;
   job.image_size = loaded.image_size;
-  job.data = open_data_for(options.settings, *loaded.network);
+  job.data = open_data_for(options.settings);
   job.settings = options.settings;
   check_data(loaded, job.data, job.settings);
-  std::vector<std::string> notes = loaded.notes;
-  notes.insert(notes.end(), job.data.notes.begin(), job.data.notes.end());
-  if (!options.json) print_notes(notes);
   std::unique_ptr<StepRunner> runner = make_runner(job);
   ProgressObserver shown(stdout, stderr, progress_style(stdout), job.settings.data);
   StopRequest never;
@@ -56,6 +53,8 @@ int run_eval(Options& options) {
   auto event = evaluate(job, *runner, epoch, never, [&](std::int64_t done, std::int64_t of) {
     if (!options.json) shown.on_eval_progress(done, of);
   });
+  print_notes(loaded.notes);
+  print_notes(job.data.notes);
   if (options.json) {
     print_line(eval_line(event.value()));
   } else {

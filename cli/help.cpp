@@ -60,12 +60,12 @@ std::string program_help() {
       "Trains convolutional networks, and uses what was trained.\n\n"
       "commands:\n";
   for (const Command& command : all_commands()) {
-    text += fmt::format("  {:<10}{}\n", command.name, command.sentence);
+    text += fmt::format("  {:<12}{}\n", command.name, command.sentence);
   }
   return text +
          "\nconvoy COMMAND -h tells more; convoy --version.\n"
          "exit codes: 0 done, 1 internal, 2 usage, 3 data, 4 checkpoint, 5 communication, 6 "
-         "numerics,\n  7 resource, 130 Ctrl-C, 143 SIGTERM\n";
+         "numerics,\n  7 resource, 130 Ctrl-C, 143 SIGTERM";
 }
 
 std::string command_help(const Command& command, bool all) {
@@ -78,8 +78,8 @@ std::string command_help(const Command& command, bool all) {
     text += group_help(command, group, all);
   }
   text += all ? "\nEach flag may also be a variable (CONVOY_IMAGE_SIZE for --image-size) or a key "
-                "of the config\nfile; a flag wins over a variable, a variable over the file.\n"
-              : "\nconvoy " + command.name + " --help-all shows all flags.\n";
+                "of the config\nfile; a flag wins over a variable, a variable over the file."
+              : "\nconvoy " + command.name + " --help-all shows all flags.";
   return text;
 }
 

@@ -1,5 +1,5 @@
 // `predict`: image files through a trained network, the five likeliest classes of each.
-#include <cstdio>
+#include <utility>
 
 #include "cli/check_settings.h"
 #include "cli/commands.h"
@@ -22,8 +22,8 @@ std::vector<float> logits_of(const LoadedNetwork& loaded, const Options& options
   std::int64_t side = loaded.image_size;
   std::vector<float> pixels = load_image_for_eval(
       path, static_cast<int>(side), loaded.normalisation, options.settings.max_pixels);
-  const Tensor& first = loaded.network->parameters().at(0);
-  Tensor x = Tensor::from(pixels, {1, 3, side, side}, first.options());
+  Tensor weight = loaded.network->parameters().at(0);
+  Tensor x = Tensor::from(pixels, {1, 3, side, side}, weight.options());
   return loaded.network->forward(x).to_vector<float>();
 }
 
@@ -60,12 +60,12 @@ int run_predict(Options& options) {
   LoadedNetwork loaded = load_network(options);
   CONVOY_CHECK(!loaded.network->takes_rows(), "predict: {} takes rows of numbers, not images",
                loaded.network->name());
-  if (!options.json) print_notes(loaded.notes);
   NoGradScope no_grad;
   for (const std::string& path : options.operands) {
     std::vector<float> logits = logits_of(loaded, options, path);
     std::vector<Guess> guesses =
         top_guesses({logits.begin(), logits.end()}, loaded.class_names, kGuesses);
+    print_notes(std::exchange(loaded.notes, {}));  // an error would have been the only line
     auto to_text = options.json ? json_of : text_of;
     print_line(to_text(path, guesses, logits, options.logits));
   }

@@ -76,7 +76,7 @@ std::optional<std::string> program_text(const std::string& word) {
 
 std::string help_of(const std::string& name, bool all) {
   if (name != "bench") return command_help(find_command(name), all);
-  return help_of("bench step", all) + "\n" + help_of("bench data", all);
+  return help_of("bench step", all) + "\n\n" + help_of("bench data", all);
 }
 
 int run(const std::vector<std::string>& words) {

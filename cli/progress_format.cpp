@@ -93,6 +93,9 @@ std::string run_text(const RunInfo& info, const std::string& data) {
     std::string more = i < info.device_texts.size() ? " (" + info.device_texts[i] + ")" : "";
     text += ", " + info.devices[i] + more;
   }
+  // Rows of numbers have no classes.
+  if (info.class_names.empty())
+    return text + fmt::format(", {}: {} rows", data, grouped(info.train_images));
   return text + fmt::format(", {}: {} images of {} px, {} classes", data,
                             grouped(info.train_images), info.image_size, info.classes);
 }

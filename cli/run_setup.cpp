@@ -23,9 +23,10 @@ void fill_open(Settings& settings) {
 
 }  // namespace
 
-DataPair open_data_for(const Settings& settings, const Network& network) {
-  return network.takes_rows() ? open_rows(settings, network.in(), network.out())
-                              : open_images(settings);
+DataPair open_data_for(const Settings& settings) {
+  if (!takes_rows(settings.model)) return open_images(settings);
+  std::shared_ptr<Network> network = make_model(settings.model, 1);
+  return open_rows(settings, network->in(), network->out());
 }
 
 TrainingJob make_job(Options& options) {
@@ -34,8 +35,7 @@ TrainingJob make_job(Options& options) {
   fill_open(settings);
   job.image_size = image_size_of(settings);
   settings.image_size = job.image_size;
-  // The kind of samples follows from the model, the number of outputs from the samples.
-  job.data = open_data_for(settings, *make_model(settings.model, 1));
+  job.data = open_data_for(settings);
   job.network =
       make_model(settings.model, std::max<std::int64_t>(job.data.classes, 1), settings.seed);
   settings.classes = job.network->out();

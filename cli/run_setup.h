@@ -10,8 +10,8 @@
 
 namespace convoy::cli {
 
-/// Opens --data for a network of this kind: images, or rows.
-DataPair open_data_for(const Settings& settings, const Network& network);
+/// Opens --data for --model: images, or rows.
+DataPair open_data_for(const Settings& settings);
 
 /// The job of --model on --data. What was left open in `options` is filled in as it will be.
 TrainingJob make_job(Options& options);

@@ -15,6 +15,10 @@
 
 namespace convoy::cli {
 
+/// Whether a model takes rows of numbers and regresses; the others take images. Asking the network
+/// itself would mean to draw its weights.
+bool takes_rows(const std::string& model);
+
 /// The first of --devices, with --threads and --device-memory applied.
 DeviceContext& prepare_device(const Settings& settings);
 

@@ -36,7 +36,8 @@ TEST_CASE("check_settings: toy and line regress unless told otherwise") {
 }
 
 TEST_CASE("check_settings knows the models") {
-  CHECK(error({"--model", "resnet5"}).starts_with("--model: \"resnet5\" is unknown, expected one of"));
+  CHECK(error({"--model", "resnet5"})
+            .starts_with("--model: \"resnet5\" is unknown, expected one of"));
   CHECK(error({"--model", "resnet5"}).ends_with("did you mean resnet50?"));
 }
 

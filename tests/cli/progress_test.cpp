@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdlib>
 
 #include "cli/progress_observer.h"
@@ -30,6 +31,7 @@ RunInfo run_of(std::int64_t steps) {
   info.train_images = 60000;
   info.image_size = 32;
   info.classes = 10;
+  info.class_names = {"a", "b"};
   info.steps_per_epoch = steps;
   info.total_steps = steps;
   return info;
@@ -41,8 +43,10 @@ std::string shown(ProgressStyle style, Tell tell) {
   TemporaryFolder folder;
   std::FILE* file = std::fopen(folder.path("out").c_str(), "w");
   REQUIRE(file);
-  ProgressObserver observer(file, file, style, "fashion-mnist");
-  tell(observer);
+  {
+    ProgressObserver observer(file, file, style, "fashion-mnist");
+    tell(observer);
+  }
   std::fclose(file);
   return folder.read("out");
 }
@@ -167,6 +171,28 @@ TEST_CASE("a resumed run says where it goes on") {
   });
   CHECK(count(text, "going on after step 5 of 8\n") == 1);
   CHECK(count(text, "epoch 1/1  6/8  75 %") == 1);
+}
+
+TEST_CASE("rows of numbers have no classes and no accuracy") {
+  std::string text = shown(ProgressStyle::plain, [](Observer& observer) {
+    RunInfo info = run_of(3);
+    info.class_names.clear();
+    observer.on_run(info);
+    observer.on_eval({1, 0.5, std::nan(""), std::nan(""), 6});
+  });
+  CHECK(count(text, "fashion-mnist: 60,000 rows\n") == 1);
+  CHECK(count(text, "epoch 1: test loss 0.5000 of 6 images\n") == 1);
+}
+
+TEST_CASE("an error's line does not follow a painted one") {
+  TemporaryFolder folder;
+  std::FILE* file = std::fopen(folder.path("out").c_str(), "w");
+  {
+    ProgressObserver observer(file, file, ProgressStyle::bar, "");
+    observer.on_eval_progress(1, 2);
+  }
+  std::fclose(file);
+  CHECK(folder.read("out").ends_with("evaluating  1/2\033[K\r\033[K"));
 }
 
 TEST_CASE("a file gets plain progress") {
