@@ -44,6 +44,7 @@ void take_folder(const Command& command, Options& options) {
   CONVOY_CHECK(options.operands.size() == 1, "{} takes one folder, but \"{}\" follows",
                command.name, options.operands[1]);
   options.settings.data = "folder:" + options.operands[0];
+  options.given.emplace_back("data");
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words) {
