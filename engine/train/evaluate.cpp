@@ -20,7 +20,7 @@ LoaderOptions loader_options(const Settings& settings, std::int64_t image_size, 
 std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
                                     bool training) {
   LoaderOptions options = loader_options(job.settings, job.image_size, training);
-  options.normalisation = job.data.train->normalisation();
+  options.normalisation = job.normalisation.value_or(job.data.train->normalisation());
   if (job.settings.loss == "mse" && dataset->kind() == SampleKind::images) {
     options.one_hot = job.network->out();
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,8 @@ struct TrainingJob {
   std::shared_ptr<Network> network;
   DataPair data;
   std::int64_t image_size = 0;
+  /// What the network was trained with, where that is not the training set's own.
+  std::optional<Normalisation> normalisation;
 };
 
 struct TrainingOutcome {

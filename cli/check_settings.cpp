@@ -1,0 +1,94 @@
+#include "cli/check_settings.h"
+
+#include "cli/read_options.h"
+#include "cli/setup.h"
+#include "cli/value.h"
+#include "kernels/base/device.h"
+#include "kernels/base/error.h"
+#include "models/models.h"
+
+namespace convoy::cli {
+namespace {
+
+std::string join(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
+  return text;
+}
+
+void check_layout(const Settings& settings) {
+  CONVOY_CHECK(settings.devices.size() == 1,
+               "--devices {}: this build trains on one device, {} are given",
+               join(settings.devices), settings.devices.size());
+  CONVOY_CHECK(settings.replicas == 1, "--replicas {}: this build trains one replica",
+               settings.replicas);
+  CONVOY_CHECK(settings.stages == "1", "--stages {}: this build trains the network as one stage",
+               settings.stages);
+  CONVOY_CHECK(settings.cut == "auto", "--cut {}: one stage has no cut, expected auto",
+               settings.cut);
+  CONVOY_CHECK(!settings.recompute, "--recompute is not in this build yet");
+  CONVOY_CHECK(settings.comm == "auto" || settings.comm == "thread",
+               "--comm {} is not in this build yet, expected auto or thread", settings.comm);
+  CONVOY_CHECK(!(settings.micro_batch_size && settings.micro_batches),
+               "--micro-batch-size {} and --micro-batches {} exclude each other",
+               settings.micro_batch_size.value_or(0), settings.micro_batches.value_or(0));
+  CONVOY_CHECK(settings.schedule.find_first_of("./") == std::string::npos,
+               "--schedule {}: schedules from files are not in this build yet", settings.schedule);
+}
+
+void check_numbers(const Settings& settings) {
+  bool on_ref = Device(settings.devices.at(0)).type == DeviceType::ref;
+  CONVOY_CHECK(settings.precision == "fp32" || settings.precision == "fp64",
+               "--precision {} is not in this build yet, expected fp32, or fp64 on ref:0",
+               settings.precision);
+  CONVOY_CHECK(settings.precision != "fp64" || on_ref,
+               "--precision fp64 needs --devices ref:0, but the device is {}",
+               settings.devices.at(0));
+  CONVOY_CHECK(settings.bn != "sync" && settings.bn != "deferred+sync",
+               "--bn {} needs several replicas, which are not in this build yet; expected micro, "
+               "deferred or frozen",
+               settings.bn);
+  CONVOY_CHECK(settings.kernels == "own",
+               "--kernels vendor concerns GPUs, which are not in this build yet");
+}
+
+void check_optimizer(const Settings& settings) {
+  CONVOY_CHECK(!settings.nesterov || settings.optimizer == "sgd",
+               "--nesterov goes with --optimizer sgd, not with {}", settings.optimizer);
+  CONVOY_CHECK(!settings.nesterov || settings.momentum > 0,
+               "--nesterov needs --momentum above 0, it is {}", settings.momentum);
+  CONVOY_CHECK(settings.label_smoothing == 0 || settings.loss == "cross-entropy",
+               "--label-smoothing goes with --loss cross-entropy, not with {}", settings.loss);
+}
+
+void check_run(const Settings& settings) {
+  CONVOY_CHECK(settings.trace.empty(), "--trace {} is not in this build yet", settings.trace);
+  CONVOY_CHECK(settings.report.empty(), "--report {} is not in this build yet", settings.report);
+  CONVOY_CHECK(settings.tensorboard.empty(), "--tensorboard {} is not in this build yet",
+               settings.tensorboard);
+}
+
+}  // namespace
+
+void check_settings(Options& options) {
+  Settings& settings = options.settings;
+  read_choice({settings.model, "--model"}, model_names());
+  if (takes_rows(settings.model) && !was_given(options, "loss")) settings.loss = "mse";
+  check_layout(settings);
+  check_numbers(settings);
+  check_optimizer(settings);
+  check_run(settings);
+}
+
+void check_launcher(const Environment& environment) {
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
+    const char* size = environment(variable);
+    if (!size || !*size) continue;
+    CONVOY_CHECK(std::string_view(size) == "1",
+                 "{} is {}, but this build trains as 1 process: start it without the launcher",
+                 variable, size);
+    return;
+  }
+}
+
+}  // namespace convoy::cli

@@ -1,0 +1,22 @@
+// Settings that this build cannot carry out, or that contradict each other: each is a `usage`
+// error, none is passed over in silence.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/options.h"
+
+namespace convoy::cli {
+
+/// Fills what depends on other settings (the loss of toy and line) and checks the rest.
+void check_settings(Options& options);
+
+/// Value of an environment variable, null if it is not set.
+using Environment = std::function<const char*(const char*)>;
+
+/// A launcher that started several processes would get as many runs of one process each: `usage`
+/// with the variable and both sizes.
+void check_launcher(const Environment& environment);
+
+}  // namespace convoy::cli

@@ -1,0 +1,117 @@
+#include "cli/command.h"
+
+#include <algorithm>
+
+#include "cli/commands.h"
+#include "cli/nearest.h"
+#include "kernels/base/error.h"
+
+namespace convoy::cli {
+namespace {
+
+/// Named in the design, built later.
+constexpr std::string_view kLater[] = {"verify",      "plan",          "report",         "launch",
+                                       "bench split", "bench kernels", "bench allreduce"};
+
+std::vector<Command> make_commands() {
+  return {
+      {"train",
+       "[DIR]",
+       "Trains a network and writes checkpoints and metrics.",
+       {"convoy train --optimizer adamw --checkpoint run --log run.jsonl",
+        "convoy train --model resnet18 --data folder:flowers --epochs 10 --resume auto "
+        "--checkpoint run",
+        "convoy train --data synthetic --steps 20 --batch 8"},
+       {Group::model, Group::data, Group::optimization, Group::layout, Group::run},
+       {"config", "json"},
+       run_train},
+      {"eval",
+       "[DIR]",
+       "Measures loss and accuracy of a trained network on validation images.",
+       {"convoy eval --checkpoint run", "convoy eval --checkpoint run/step-938 --json",
+        "convoy eval --weights resnet50.safetensors --data folder:imagenet --image-size 224"},
+       {},
+       {"model", "classes", "image-size", "precision", "weights", "data", "loader-threads",
+        "bad-images", "max-pixels", "batch", "loss", "devices", "threads", "device-memory",
+        "checkpoint", "config", "json"},
+       run_eval},
+      {"predict",
+       "FILE...",
+       "Tells the five likeliest classes of images.",
+       {"convoy predict --checkpoint run cat.png", "convoy predict --checkpoint run --json *.jpg",
+        "convoy predict --weights resnet50.safetensors --logits cat.png"},
+       {},
+       {"model", "classes", "image-size", "precision", "weights", "max-pixels", "devices",
+        "threads", "device-memory", "checkpoint", "config", "json", "logits"},
+       run_predict},
+      {"summary",
+       "",
+       "Lists the layers of a network with shapes, parameters and multiply-adds.",
+       {"convoy summary", "convoy summary --model resnet18 --classes 10 --image-size 32",
+        "convoy summary --json"},
+       {},
+       {"model", "classes", "image-size", "config", "json"},
+       run_summary},
+      {"convert",
+       "FROM TO.safetensors",
+       "Writes the weights of a checkpoint or file with torchvision's names.",
+       {"convoy convert run resnet50.safetensors",
+        "convoy convert run/step-938 weights.safetensors",
+        "convoy convert --model resnet18 from_torch.safetensors clean.safetensors"},
+       {},
+       {"model", "classes", "config", "json"},
+       run_convert},
+      {"devices",
+       "",
+       "Lists devices, library versions and what is wrong with this machine's set-up.",
+       {"convoy devices", "convoy devices --json", "OMP_NUM_THREADS=1 convoy devices"},
+       {},
+       {"config", "json"},
+       run_devices},
+      {"bench step",
+       "",
+       "Measures training steps on made-up images: images/s and the share of the device's peak.",
+       {"convoy bench step --model resnet50 --image-size 224 --batch 16 --threads 1",
+        "convoy bench step --model resnet18 --image-size 32 --batch 64 --json",
+        "convoy bench step --devices ref:0 --model toy --repeats 10"},
+       {},
+       {"model", "classes", "image-size", "precision", "bn", "batch", "devices", "threads",
+        "device-memory", "seed", "config", "json", "repeats"},
+       run_bench_step},
+      {"bench data",
+       "",
+       "Measures the loader alone: images/s of whole epochs.",
+       {"convoy bench data", "convoy bench data --data folder:flowers --loader-threads 4",
+        "convoy bench data --data synthetic:1000 --image-size 224 --json"},
+       {Group::data},
+       {"classes", "image-size", "batch", "seed", "config", "json", "repeats"},
+       run_bench_data},
+  };
+}
+
+}  // namespace
+
+bool Command::accepts(const Flag& flag) const {
+  bool by_group = std::find(groups.begin(), groups.end(), flag.group) != groups.end();
+  return by_group || std::find(flags.begin(), flags.end(), flag.name) != flags.end();
+}
+
+const std::vector<Command>& all_commands() {
+  static const std::vector<Command> commands = make_commands();
+  return commands;
+}
+
+const Command& find_command(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Command& command : all_commands()) {
+    if (command.name == name) return command;
+    names.push_back(command.name);
+  }
+  for (std::string_view later : kLater) {
+    CONVOY_CHECK(name != later, "{} is not in this build yet", name);
+  }
+  CONVOY_FAIL(usage, "\"{}\" is no command of convoy{}; convoy -h lists them", name,
+              did_you_mean(name, names));
+}
+
+}  // namespace convoy::cli

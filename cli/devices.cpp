@@ -1,0 +1,116 @@
+// `devices`: what this machine and this build have, and what is wrong with it.
+#include <sched.h>
+
+#include <cstdlib>
+#include <thread>
+
+#include "cli/check_settings.h"
+#include "cli/commands.h"
+#include "cli/json_lines.h"
+#include "cli/run_setup.h"
+#include "cli/setup.h"
+#include "kernels/base/context.h"
+#include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
+
+namespace convoy::cli {
+namespace {
+
+struct DeviceLine {
+  std::string name;
+  bool usable = false;
+  std::string text;  ///< what it is, or why it cannot be used
+};
+
+DeviceLine look_at(const std::string& name) {
+  try {
+    return {name, true, context(Device(name)).describe()};
+  } catch (const Error& error) {
+    return {name, false, error.text()};
+  }
+}
+
+/// "0-3,8": the cores that this process may run on.
+std::string affinity() {
+  cpu_set_t mask;
+  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return "unknown";
+  std::string text;
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (!CPU_ISSET(core, &mask)) continue;
+    int last = core;
+    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &mask)) ++last;
+    text += (text.empty() ? "" : ",") + std::to_string(core);
+    if (last > core) text += "-" + std::to_string(last);
+    core = last;
+  }
+  return text;
+}
+
+/// Each with its fix.
+std::vector<std::string> problems() {
+  std::vector<std::string> found;
+  const char* threads = std::getenv("OMP_NUM_THREADS");
+  int wanted = threads ? std::atoi(threads) : 0;
+  if (wanted > allowed_cores()) {
+    found.push_back(
+        fmt::format("OMP_NUM_THREADS is {}, but {} cores are allowed: unset it, or give --threads",
+                    wanted, allowed_cores()));
+  }
+  if (threads && *threads && wanted < 1) {
+    found.push_back(
+        fmt::format("OMP_NUM_THREADS is \"{}\", which is no number of threads: unset it", threads));
+  }
+  auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (allowed_cores() < cores) {
+    found.push_back(
+        fmt::format("{} of {} cores are allowed: start without taskset, or with "
+                    "--bind-to none under mpirun",
+                    allowed_cores(), cores));
+  }
+  try {
+    check_launcher([](const char* name) -> const char* { return std::getenv(name); });
+  } catch (const Error& error) {
+    found.push_back(error.text());
+  }
+  return found;
+}
+
+void print_json(const std::vector<DeviceLine>& devices) {
+  std::vector<JsonObject> list;
+  for (const DeviceLine& device : devices) {
+    list.push_back(JsonObject()
+                       .add("device", device.name)
+                       .add("usable", device.usable)
+                       .add("text", device.text));
+  }
+  JsonObject numbers;
+  for (const auto& [name, version] : versions()) numbers.add(name, version);
+  print_line(JsonObject()
+                 .add("devices", list)
+                 .add("versions", numbers)
+                 .add("cores_allowed", allowed_cores())
+                 .add("affinity", affinity())
+                 .add("problems", problems())
+                 .text());
+}
+
+void print_text(const std::vector<DeviceLine>& devices) {
+  for (const DeviceLine& device : devices) {
+    print_line(
+        fmt::format("{:<8}{}{}", device.name, device.usable ? "" : "not usable: ", device.text));
+  }
+  for (const auto& [name, version] : versions()) print_line(fmt::format("{:<10}{}", name, version));
+  print_line(fmt::format("cores     {} allowed: {}", allowed_cores(), affinity()));
+  for (const std::string& problem : problems()) print_line("problem   " + problem);
+}
+
+}  // namespace
+
+int run_devices(Options& options) {
+  std::vector<DeviceLine> devices;
+  for (const char* name : {"cpu:0", "ref:0", "cuda:0", "emu:0"}) devices.push_back(look_at(name));
+  options.json ? print_json(devices) : print_text(devices);
+  return 0;
+}
+
+}  // namespace convoy::cli

@@ -1,0 +1,8 @@
+// The program `convoy`.
+#include "cli/program.h"
+#include "cli/signals.h"
+
+int main(int argc, char** argv) {
+  convoy::cli::install_signals();
+  return convoy::cli::run_program({argv + 1, argv + argc});
+}

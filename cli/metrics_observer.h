@@ -1,0 +1,52 @@
+// Events as JSON lines: `run`, `step`, `eval`, `end`, to the file of --log and, with --json, to
+// stdout. A resumed run keeps the file's lines up to its start, cuts the rest off (steps that are
+// computed again, the `end` of the run that was stopped) and goes on after a `run` line of its own:
+// its step and eval lines are those of a run that never stopped, but for rates.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/line_file.h"
+#include "cli/options.h"
+#include "engine/train/observer.h"
+
+namespace convoy::cli {
+
+/// Name and version of what the program is made of: ("convoy", "0.1.0"), ("onednn", "3.2.0"), ...
+using Versions = std::vector<std::pair<std::string, std::string>>;
+
+/// The lines, without line breaks. `options` are echoed in the run line, what was left open as the
+/// run resolved it.
+std::string run_line(const Options& options, const RunInfo& info, const Versions& versions);
+std::string step_line(const StepEvent& event);
+std::string eval_line(const EvalEvent& event);
+std::string end_line(const EndEvent& event);
+
+/// Whether a run that goes on after `start_step` keeps this line of the file, given that it kept
+/// all lines before.
+bool keep_line(const std::string& line, std::int64_t start_step);
+
+class MetricsObserver : public Observer {
+ public:
+  /// Writes to the file of --log and to stdout, as `options` say.
+  MetricsObserver(Options options, Versions versions);
+
+  void on_run(const RunInfo& info) override;
+  void on_step(const StepEvent& event) override { write(step_line(event)); }
+  void on_eval(const EvalEvent& event) override { write(eval_line(event)); }
+  void on_end(const EndEvent& event) override { write(end_line(event)); }
+
+ private:
+  void write(const std::string& line);
+
+  Options options_;
+  Versions versions_;
+  std::unique_ptr<LineFile> log_;
+  std::unique_ptr<LineFile> out_;
+};
+
+}  // namespace convoy::cli

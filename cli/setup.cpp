@@ -1,0 +1,145 @@
+#include "cli/setup.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "cli/line_file.h"
+#include "cli/read_options.h"
+#include "cli/value.h"
+#include "engine/io/checkpoint.h"
+#include "engine/io/checkpoint_folder.h"
+#include "engine/io/safetensors.h"
+#include "engine/io/weights.h"
+#include "engine/nn/state.h"
+#include "kernels/base/error.h"
+#include "models/models.h"
+
+namespace convoy::cli {
+namespace {
+
+constexpr std::int64_t kImageNetSide = 224;
+
+/// --checkpoint itself if it is a step folder, else the newest valid one in it.
+std::string step_folder(const std::string& path, std::vector<std::string>& notes) {
+  if (path_exists(in_folder(path, kManifestFile)) ||
+      step_of_name(std::filesystem::path(path).filename().string())) {
+    return path;
+  }
+  NewestCheckpoint newest = find_newest(path);
+  for (const std::string& why : newest.passed_over) notes.push_back("passed over " + why);
+  if (!newest.folder) CONVOY_FAIL(checkpoint, "{}: no valid checkpoint is there", path);
+  return *newest.folder;
+}
+
+void check_agrees(const Options& options, const Manifest& manifest) {
+  const Settings& settings = options.settings;
+  CONVOY_CHECK(!was_given(options, "model") || settings.model == manifest.model,
+               "--model {}: the checkpoint holds {}", settings.model, manifest.model);
+  CONVOY_CHECK(!settings.classes || *settings.classes == manifest.classes,
+               "--classes {}: the checkpoint has {}", settings.classes.value_or(0),
+               manifest.classes);
+}
+
+Normalisation normalisation_of(const Manifest& manifest) {
+  if (manifest.mean.size() != 3 || manifest.deviation.size() != 3) return kImageNetNormalisation;
+  Normalisation normalisation = {};
+  for (std::size_t c = 0; c < 3; ++c) {
+    normalisation.mean[c] = static_cast<float>(manifest.mean[c]);
+    normalisation.deviation[c] = static_cast<float>(manifest.deviation[c]);
+  }
+  return normalisation;
+}
+
+LoadedNetwork from_checkpoint(const Options& options) {
+  LoadedNetwork loaded;
+  std::string folder = step_folder(options.settings.checkpoint, loaded.notes);
+  CheckpointContent content = load_checkpoint(folder);
+  const Manifest& manifest = content.manifest;
+  check_agrees(options, manifest);
+  loaded.network = make_model(manifest.model, manifest.classes);
+  loaded.network->to(dtype_of_precision(options.settings.precision));
+  loaded.network->load_state_dict(to_tensors(content.model));
+  loaded.class_names = manifest.class_names;
+  loaded.classes = manifest.classes;
+  loaded.image_size = options.settings.image_size.value_or(manifest.image_size);
+  loaded.normalisation = normalisation_of(manifest);
+  if (!loaded.notes.empty()) loaded.notes.push_back(fmt::format("weights of {}", folder));
+  loaded.manifest = manifest;
+  return loaded;
+}
+
+/// Outputs of a ResNet's last layer as the file has them; toy and line have theirs anyway.
+std::int64_t classes_in(const SafetensorsFile& file, const std::string& model) {
+  if (takes_rows(model)) return 1;
+  for (const NamedArray& tensor : file.tensors) {
+    if (tensor.name.ends_with("fc.weight") && tensor.shape.size() == 2) return tensor.shape[0];
+  }
+  CONVOY_FAIL(checkpoint, "{}: fc.weight is missing, whose shape tells the classes of {}",
+              file.path, model);
+}
+
+LoadedNetwork from_weights(const Options& options) {
+  const Settings& settings = options.settings;
+  LoadedNetwork loaded;
+  SafetensorsFile file = read_safetensors(settings.weights);
+  loaded.classes = settings.classes ? *settings.classes : classes_in(file, settings.model);
+  loaded.network = make_model(settings.model, loaded.classes);
+  loaded.network->to(dtype_of_precision(settings.precision));
+  loaded.notes = load_weights(*loaded.network, settings.weights);
+  loaded.image_size = settings.image_size.value_or(kImageNetSide);
+  return loaded;
+}
+
+/// OMP_NUM_THREADS where it is a number; nested levels ("4,2") follow the first.
+std::optional<int> threads_of_environment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (!text || !*text) return {};
+  std::string first(text, std::find(text, text + std::string_view(text).size(), ','));
+  return static_cast<int>(read_integer({first, "OMP_NUM_THREADS"}, {1, 4096}));
+}
+
+}  // namespace
+
+bool takes_rows(const std::string& model) {
+  return model == "toy" || model == "line";
+}
+
+DeviceContext& prepare_device(const Settings& settings) {
+  DeviceContext& device = context(Device(settings.devices.at(0)));
+  std::optional<int> threads = settings.threads ? settings.threads : threads_of_environment();
+  if (threads) device.set_threads(*threads);
+  if (settings.device_memory) {
+    device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
+  }
+  return device;
+}
+
+DType dtype_of_precision(const std::string& precision) {
+  return precision == "fp64" ? DType::f64 : DType::f32;
+}
+
+LoadedNetwork load_network(const Options& options) {
+  const Settings& settings = options.settings;
+  CONVOY_CHECK(settings.checkpoint.empty() || settings.weights.empty(),
+               "--checkpoint {} and --weights {} exclude each other", settings.checkpoint,
+               settings.weights);
+  CONVOY_CHECK(!settings.checkpoint.empty() || !settings.weights.empty(),
+               "no weights are named; expected --checkpoint DIR or --weights FILE.safetensors");
+  LoadedNetwork loaded =
+      settings.weights.empty() ? from_checkpoint(options) : from_weights(options);
+  loaded.network->to(prepare_device(settings).device());
+  loaded.network->eval();
+  return loaded;
+}
+
+void print_notes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) std::fprintf(stderr, "convoy: %s\n", note.c_str());
+}
+
+void print_line(const std::string& line) {
+  LineFile().write(line);
+}
+
+}  // namespace convoy::cli

@@ -1,0 +1,49 @@
+// From options to the things that commands work with: a device, a network with its weights.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options.h"
+#include "engine/data/dataset.h"
+#include "engine/io/manifest.h"
+#include "engine/nn/network.h"
+#include "kernels/base/context.h"
+#include "kernels/base/dtype.h"
+
+namespace convoy::cli {
+
+/// Whether a model takes rows of numbers and regresses; the others take images. Asking the network
+/// itself would mean to draw its weights.
+bool takes_rows(const std::string& model);
+
+/// The first of --devices, with --threads and --device-memory applied.
+DeviceContext& prepare_device(const Settings& settings);
+
+/// The element type of --precision.
+DType dtype_of_precision(const std::string& precision);
+
+/// A trained network and what its user has to know of its training.
+struct LoadedNetwork {
+  std::shared_ptr<Network> network;  ///< on the device, in --precision, in eval mode
+  std::vector<std::string> class_names;
+  std::int64_t classes = 0;
+  std::int64_t image_size = 0;
+  Normalisation normalisation = kImageNetNormalisation;
+  std::optional<Manifest> manifest;  ///< of a checkpoint
+  std::vector<std::string> notes;
+};
+
+/// The network of --checkpoint (a step folder, or the newest valid one of a run) or of --weights.
+/// `usage` without either; `checkpoint` where the files are no good.
+LoadedNetwork load_network(const Options& options);
+
+/// Prints notes as messages on stderr.
+void print_notes(const std::vector<std::string>& notes);
+
+/// Writes one line to stdout; `resource` if it cannot be written.
+void print_line(const std::string& line);
+
+}  // namespace convoy::cli

@@ -1,0 +1,63 @@
+#include "cli/signals.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+
+namespace convoy::cli {
+namespace {
+
+// Handlers take no argument of ours, so this one pointer has to be global.
+std::atomic<StopRequest*> stop_request{nullptr};
+
+void write_text(int file, const char* text, std::size_t size) {
+  [[maybe_unused]] ssize_t ignored = ::write(file, text, size);
+}
+
+/// Leaves the line of the progress bar, so that the shell's prompt gets its own.
+void leave_line() {
+  if (::isatty(STDOUT_FILENO)) write_text(STDOUT_FILENO, "\n", 1);
+}
+
+void on_interrupt(int) {
+  constexpr char kText[] = "convoy: stopped by Ctrl-C, nothing more is saved\n";
+  leave_line();
+  write_text(STDERR_FILENO, kText, sizeof kText - 1);
+  ::_exit(kExitInterrupt);
+}
+
+void on_terminate(int) {
+  if (StopRequest* request = stop_request.load()) {
+    request->request();
+    return;
+  }
+  leave_line();
+  ::_exit(kExitTerminated);
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+void install_signals() {
+  handle(SIGINT, on_interrupt);
+  handle(SIGTERM, on_terminate);
+  handle(SIGUSR1, on_terminate);
+  handle(SIGXFSZ, SIG_IGN);
+}
+
+StopOnSignal::StopOnSignal() {
+  stop_request.store(&request_);
+}
+StopOnSignal::~StopOnSignal() {
+  stop_request.store(nullptr);
+}
+
+}  // namespace convoy::cli

@@ -1,0 +1,30 @@
+// What signals mean. Training: SIGTERM and SIGUSR1 (which launchers pass on) ask it to stop, save
+// and leave with 143. Elsewhere SIGTERM leaves at once with 143. Ctrl-C (SIGINT) always leaves at
+// once with 130 and saves nothing; files are written under temporary names, so none is left broken.
+#pragma once
+
+#include "engine/train/stop_request.h"
+
+namespace convoy::cli {
+
+constexpr int kExitInterrupt = 130;
+constexpr int kExitTerminated = 143;
+
+/// Handlers for a program that has nothing to save. A file-size limit becomes an error of write().
+void install_signals();
+
+/// While it lives, SIGTERM and SIGUSR1 set `request()`.
+class StopOnSignal {
+ public:
+  StopOnSignal();
+  ~StopOnSignal();
+  StopOnSignal(const StopOnSignal&) = delete;
+  StopOnSignal& operator=(const StopOnSignal&) = delete;
+
+  const StopRequest& request() const { return request_; }
+
+ private:
+  StopRequest request_;
+};
+
+}  // namespace convoy::cli

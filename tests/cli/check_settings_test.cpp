@@ -1,0 +1,98 @@
+#include "cli/check_settings.h"
+
+#include <cstring>
+
+#include "cli/read_options.h"
+#include "tests/cli/cli_test.h"
+
+using namespace convoy::cli;
+
+namespace {
+
+Options checked(const std::vector<std::string>& words) {
+  Options options = read_options(read_command_line(words), {}).options;
+  check_settings(options);
+  return options;
+}
+
+std::string error(const std::vector<std::string>& words) {
+  return usage_error([&] { checked(words); });
+}
+
+}  // namespace
+
+TEST_CASE("check_settings passes what this build can do") {
+  CHECK_NOTHROW(checked({}));
+  CHECK_NOTHROW(checked({"--schedule", "gpipe", "--comm", "thread", "--deterministic"}));
+  CHECK_NOTHROW(checked({"--precision", "fp64", "--devices", "ref:0"}));
+  CHECK_NOTHROW(checked({"--bn", "deferred", "--micro-batches", "3"}));
+}
+
+TEST_CASE("check_settings: toy and line regress unless told otherwise") {
+  CHECK(checked({"--model", "toy"}).settings.loss == "mse");
+  CHECK(checked({"--model", "line"}).settings.loss == "mse");
+  CHECK(checked({"--model", "toy", "--loss", "cross-entropy"}).settings.loss == "cross-entropy");
+  CHECK(checked({"--model", "resnet18"}).settings.loss == "cross-entropy");
+}
+
+TEST_CASE("check_settings knows the models") {
+  CHECK(error({"--model", "resnet5"})
+            .starts_with("--model: \"resnet5\" is unknown, expected one of"));
+  CHECK(error({"--model", "resnet5"}).ends_with("did you mean resnet50?"));
+}
+
+TEST_CASE("check_settings refuses layouts that are not there yet") {
+  CHECK(error({"--devices", "cpu:0,cpu:1"}) ==
+        "--devices cpu:0,cpu:1: this build trains on one device, 2 are given");
+  CHECK(error({"--replicas", "2"}) == "--replicas 2: this build trains one replica");
+  CHECK(error({"--stages", "auto"}) == "--stages auto: this build trains the network as one stage");
+  CHECK(error({"--cut", "layer3"}) == "--cut layer3: one stage has no cut, expected auto");
+  CHECK(error({"--recompute"}) == "--recompute is not in this build yet");
+  CHECK(error({"--comm", "nccl"}) ==
+        "--comm nccl is not in this build yet, expected auto or thread");
+  CHECK(error({"--micro-batches", "2", "--micro-batch-size", "3"}) ==
+        "--micro-batch-size 3 and --micro-batches 2 exclude each other");
+  CHECK(error({"--schedule", "my.txt"}) ==
+        "--schedule my.txt: schedules from files are not in this build yet");
+}
+
+TEST_CASE("check_settings refuses arithmetic that is not there yet") {
+  for (const char* precision : {"bf16", "tf32"}) {
+    CHECK(error({"--precision", precision}) ==
+          "--precision " + std::string(precision) +
+              " is not in this build yet, expected fp32, or fp64 on ref:0");
+  }
+  CHECK(error({"--precision", "fp64"}) ==
+        "--precision fp64 needs --devices ref:0, but the device is cpu:0");
+  for (const char* bn : {"sync", "deferred+sync"}) {
+    CHECK(error({"--bn", bn}).starts_with("--bn " + std::string(bn) + " needs several replicas"));
+  }
+  CHECK(error({"--kernels", "vendor"}).starts_with("--kernels vendor concerns GPUs"));
+}
+
+TEST_CASE("check_settings refuses contradictions") {
+  CHECK(error({"--nesterov", "--optimizer", "adamw"}) ==
+        "--nesterov goes with --optimizer sgd, not with adamw");
+  CHECK(error({"--nesterov", "--momentum", "0"}) == "--nesterov needs --momentum above 0, it is 0");
+  CHECK(error({"--label-smoothing", "0.1", "--loss", "mse"}) ==
+        "--label-smoothing goes with --loss cross-entropy, not with mse");
+}
+
+TEST_CASE("check_settings refuses files that are not written yet") {
+  CHECK(error({"--trace", "t.json"}) == "--trace t.json is not in this build yet");
+  CHECK(error({"--report", "r.html"}) == "--report r.html is not in this build yet");
+  CHECK(error({"--tensorboard", "tb"}) == "--tensorboard tb is not in this build yet");
+}
+
+TEST_CASE("a launcher of several processes is refused") {
+  auto only = [](const char* set, const char* value) {
+    return [=](const char* name) { return std::strcmp(name, set) == 0 ? value : nullptr; };
+  };
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
+    CHECK(usage_error([&] { check_launcher(only(name, "4")); }) ==
+          std::string(name) +
+              " is 4, but this build trains as 1 process: start it without the launcher");
+    CHECK_NOTHROW(check_launcher(only(name, "1")));
+    CHECK_NOTHROW(check_launcher(only(name, "")));
+  }
+}

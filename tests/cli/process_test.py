@@ -1,0 +1,312 @@
+#!/usr/bin/env python3
+"""The program as a process: exit codes, what stands on stdout and stderr, signals, resume.
+
+Usage: process_test.py PROGRAM [names of tests]
+"""
+import json
+import os
+import pty
+import resource
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import zlib
+
+PROGRAM = ""
+LIMIT = 60  # seconds, of each run
+TOY = ["train", "--model", "toy", "--data", "synthetic:60", "--batch", "8", "--lr", "0.05"]
+SMALL = ["--model", "resnet18", "--data", "synthetic:12", "--image-size", "32"]
+
+
+def environment(**more):
+    """Ours without what would change the program's settings."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CONVOY_") and not k.endswith("_SIZE")}
+    kept.pop("SLURM_NTASKS", None)
+    kept.update(more)
+    return kept
+
+
+def png(path, side, pixel):
+    """Writes an RGB image; `pixel(x, y)` gives three bytes."""
+    rows = b"".join(b"\0" + b"".join(bytes(pixel(x, y)) for x in range(side)) for y in range(side))
+    data = b"\x89PNG\r\n\x1a\n"
+    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+        data += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+def lines_of(path, *types):
+    """The metric lines of these types, without rates and times."""
+    with open(path, encoding="utf-8") as file:
+        found = [json.loads(line) for line in file]
+    for line in found:
+        line.pop("images_per_s", None)
+        line.pop("seconds", None)
+    return [line for line in found if line["type"] in types]
+
+
+class ProcessTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="convoy-")
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def path(self, *names):
+        return os.path.join(self.folder, *names)
+
+    def run_convoy(self, *words, **more):
+        more.setdefault("env", environment())
+        return subprocess.run([PROGRAM, *words], cwd=self.folder, capture_output=True, timeout=LIMIT, check=False, **more)
+
+    def good(self, *words, **more):
+        done = self.run_convoy(*words, **more)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return done.stdout.decode()
+
+    def bad(self, code, kind, *words, **more):
+        """The text of the one line on stderr."""
+        done = self.run_convoy(*words, **more)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, text)
+        start = f"convoy: error: {kind}: "
+        self.assertTrue(text.startswith(start) and text.count("\n") == 1 and text.endswith("\n"), text)
+        return text[len(start):-1]
+
+
+class Usage(ProcessTest):
+    def test_help_and_version(self):
+        self.assertRegex(self.good("--version"), r"^convoy \d+\.\d+\.\d+\n$")
+        self.assertIn("commands:", self.good("-h"))
+        for command in ("train", "eval", "predict", "summary", "convert", "devices", "bench step", "bench data"):
+            text = self.good(*command.split(), "-h")
+            self.assertTrue(text.startswith(f"usage: convoy {command} "), text)
+            self.assertIn("--json", text)
+        self.assertIn("--label-smoothing", self.good("train", "--help-all"))
+        self.assertIn("bench data", self.good("bench", "-h"))
+
+    def test_errors_of_the_command_line(self):
+        self.assertIn("no command", self.bad(2, "usage"))
+        self.assertIn("did you mean train?", self.bad(2, "usage", "tran"))
+        self.assertIn("did you mean --epochs?", self.bad(2, "usage", "train", "--epoch", "1"))
+        self.assertIn("here --batch N", self.bad(2, "usage", "train", "-b", "8"))
+        self.assertIn("does not go with", self.bad(2, "usage", "predict", "--lr", "1", "a.png"))
+        self.assertIn("takes no operand", self.bad(2, "usage", "summary", "resnet50"))
+        self.assertIn("did you mean resnet50?", self.bad(2, "usage", "train", "--model", "resnet5"))
+        self.assertIn("comes before the command", self.bad(2, "usage", "--json", "train"))
+        self.assertIn("step|data", self.bad(2, "usage", "bench"))
+        for later in ("verify", "plan", "report", "launch"):
+            self.assertIn("not in this build yet", self.bad(2, "usage", later))
+
+    def test_config_and_variables(self):
+        with open(self.path("run.toml"), "w", encoding="utf-8") as file:
+            file.write("model = 'toy'\nbatc = 3\n")
+        self.assertIn("run.toml:2: \"batc\"", self.bad(2, "usage", "train", "-c", "run.toml"))
+        text = self.bad(2, "usage", "train", env=environment(CONVOY_BATCH="0"))
+        self.assertIn("CONVOY_BATCH: 0 is out of range", text)
+
+    def test_a_launcher_of_several_processes_is_refused(self):
+        text = self.bad(2, "usage", *TOY, env=environment(OMPI_COMM_WORLD_SIZE="2"))
+        self.assertIn("OMPI_COMM_WORLD_SIZE is 2", text)
+
+    def test_full_stdout_is_a_resource_error(self):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([PROGRAM, "summary"], stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, 7)
+        self.assertIn(b"No space left", done.stderr)
+
+
+class Information(ProcessTest):
+    def test_devices(self):
+        found = json.loads(self.good("devices", "--json"))
+        usable = {line["device"]: line["usable"] for line in found["devices"]}
+        self.assertTrue(usable["cpu:0"] and usable["ref:0"])
+        self.assertEqual(found["cores_allowed"], len(os.sched_getaffinity(0)))
+        self.assertIn("convoy", found["versions"])
+        self.assertIn("cpu:0", self.good("devices"))
+        text = self.good("devices", "--json", env=environment(OMP_NUM_THREADS="9999"))
+        self.assertIn("9999", json.loads(text)["problems"][0])
+
+    def test_summary(self):
+        found = json.loads(self.good("summary", "--json"))
+        self.assertEqual(found["parameters"], 25557032)
+        self.assertEqual(found["multiply_adds"], 4089184256)
+        self.assertEqual(sum(layer["parameters"] for layer in found["layers"]), found["parameters"])
+        self.assertIn("25,557,032", self.good("summary"))
+
+    def test_bench(self):
+        step = json.loads(self.good("bench", "step", "--model", "resnet18", "--image-size", "32", "--batch", "2",
+                                    "--repeats", "1", "--json"))
+        self.assertGreater(step["images_per_s"], 0)
+        self.assertGreaterEqual(step["best"], step["images_per_s"])
+        self.assertIn("share_of_peak", step)
+        self.assertGreater(step["peak_rss_mb"], 1)
+        data = json.loads(self.good("bench", "data", "--data", "synthetic:20", "--image-size", "32", "--repeats", "2",
+                                    "--json"))
+        self.assertEqual(data["images"], 20)
+        self.assertGreater(data["images_per_s"], 0)
+
+
+class Training(ProcessTest):
+    def test_json_lines(self):
+        out = self.good(*TOY, "--epochs", "2", "--json", "--log", "log")
+        with open(self.path("log"), encoding="utf-8") as file:
+            self.assertEqual(out, file.read())
+        lines = [json.loads(line) for line in out.splitlines()]
+        types = [line["type"] for line in lines]
+        self.assertEqual(types, ["run"] + ["step"] * 8 + ["eval"] + ["step"] * 8 + ["eval", "end"])
+        self.assertEqual(lines[0]["batch"], 8)
+        self.assertEqual(lines[0]["parameters"], 165)
+        self.assertEqual([line["images"] for line in lines[1:9]], [8] * 7 + [4])
+        self.assertEqual(lines[-1]["steps"], 16)
+        self.assertLess(lines[-2]["loss"], lines[9]["loss"])
+
+    def test_the_same_command_twice_and_other_loader_threads(self):
+        for name, threads in (("a", "1"), ("b", "1"), ("c", "4")):
+            self.good(*TOY, "--epochs", "2", "--log", name, "--loader-threads", threads)
+        first = lines_of(self.path("a"), "step", "eval", "end")
+        self.assertEqual(first, lines_of(self.path("b"), "step", "eval", "end"))
+        self.assertEqual(first, lines_of(self.path("c"), "step", "eval", "end"))
+
+    def test_resume_equals_never_having_stopped(self):
+        self.good(*TOY, "--epochs", "3", "--log", "whole")
+        whole = lines_of(self.path("whole"), "step", "eval", "end")
+        for stop in ("5", "8", "11"):  # in an epoch, at its end, in the next
+            common = [*TOY, "--epochs", "3", "--eval-every", "1", "--checkpoint", "ck" + stop, "--log", "log" + stop]
+            self.good(*common, "--steps", stop)
+            self.good(*common, "--resume")
+            self.assertEqual(lines_of(self.path("log" + stop), "step", "eval", "end"), whole)
+
+    def test_a_folder_that_holds_a_run(self):
+        self.good(*TOY, "--steps", "2", "--checkpoint", "ck")
+        self.assertIn("--resume", self.bad(2, "usage", *TOY, "--steps", "2", "--checkpoint", "ck"))
+        self.assertIn("no valid checkpoint", self.bad(4, "checkpoint", *TOY, "--checkpoint", "none", "--resume"))
+        self.good(*TOY, "--steps", "2", "--checkpoint", "new", "--resume", "auto")
+
+    def test_numbers_that_are_not_finite(self):
+        text = self.bad(6, "numerics", *TOY, "--lr", "1e300", "--steps", "20")
+        self.assertIn("step", text)
+
+    def test_a_full_disk_of_the_log(self):
+        def limit():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+        text = self.bad(7, "resource", *TOY, "--log", "log", "--json", preexec_fn=limit)
+        self.assertIn("log", text)
+
+    def test_missing_data(self):
+        self.assertIn("nowhere", self.bad(3, "data", "train", "--data", "folder:nowhere"))
+
+
+class Signals(ProcessTest):
+    def start(self, *words):
+        """A run that has made its first steps."""
+        run = subprocess.Popen([PROGRAM, *TOY, "--epochs", "1000000", "--save-every", "1000000", "--json", *words],
+                               cwd=self.folder, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: (run.stdout.close(), run.stderr.close()))
+        self.addCleanup(lambda: run.poll() is None and run.kill())
+        for _ in range(4):
+            run.stdout.readline()
+        return run
+
+    def test_sigterm_saves_and_leaves(self):
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            name = number.name
+            run = self.start("--checkpoint", name)
+            run.send_signal(number)
+            out, _ = run.communicate(timeout=LIMIT)
+            self.assertEqual(run.returncode, 143)
+            end = json.loads(out.splitlines()[-1])
+            self.assertEqual(os.path.basename(os.path.realpath(self.path(name, "last"))), f"step-{end['steps']}")
+            out = self.good(*TOY, "--steps", str(end["steps"] + 1), "--json", "--checkpoint", name, "--resume")
+            self.assertIn('"step":' + str(end["steps"] + 1), out)
+
+    def test_ctrl_c_leaves_at_once_and_saves_nothing(self):
+        run = self.start("--checkpoint", "ck")
+        run.send_signal(signal.SIGINT)
+        _, errors = run.communicate(timeout=LIMIT)
+        self.assertEqual(run.returncode, 130)
+        self.assertEqual(errors.count(b"\n"), 1)
+        self.assertEqual([name for name in os.listdir(self.path("ck")) if name.startswith("step-")], [])
+
+
+class Terminal(ProcessTest):
+    def on_terminal(self, **variables):
+        master, slave = pty.openpty()
+        env = environment(TERM="xterm", **variables)
+        env.pop("NO_COLOR", None) if "NO_COLOR" not in variables else None
+        run = subprocess.Popen([PROGRAM, *TOY], cwd=self.folder, env=env, stdout=slave, stderr=subprocess.PIPE)
+        os.close(slave)
+        text = b""
+        while True:
+            try:
+                part = os.read(master, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not part:
+                break
+            text += part
+        os.close(master)
+        run.communicate(timeout=LIMIT)
+        self.assertEqual(run.returncode, 0)
+        return text
+
+    def test_a_bar_on_a_terminal_and_lines_elsewhere(self):
+        bar = self.on_terminal()
+        self.assertIn(b"\033[K", bar)
+        self.assertIn(b"epoch 1/1  8/8", bar)
+        self.assertNotIn(b"\033[K", self.on_terminal(NO_COLOR="1"))
+        self.assertNotIn("\033", self.good(*TOY))
+
+
+class Networks(ProcessTest):
+    def test_predict_eval_and_convert(self):
+        self.good("train", *SMALL, "--batch", "4", "--steps", "2", "--lr", "0.01", "--checkpoint", "ck")
+        png(self.path("a.png"), 32, lambda x, y: (8 * x, 8 * y, 128))
+        png(self.path("b.png"), 50, lambda x, y: (255 - 5 * x, 0, 5 * y))
+        out = self.good("predict", "--checkpoint", "ck", "--json", "--logits", "a.png", "b.png")
+        lines = [json.loads(line) for line in out.splitlines()]
+        self.assertEqual([line["image"] for line in lines], ["a.png", "b.png"])
+        for line in lines:
+            self.assertEqual(len(line["top"]), 5)
+            self.assertEqual(line["top"][0]["class"], line["logits"].index(max(line["logits"])))
+            self.assertLessEqual(sum(guess["p"] for guess in line["top"]), 1 + 1e-12)
+        text = self.good("predict", "--checkpoint", "ck", "a.png")
+        self.assertIn(lines[0]["top"][0]["name"], text)
+
+        # Weights go out and in again: another program's file gives the same logits.
+        self.good("convert", "ck", "w.safetensors")
+        self.good("convert", "--model", "resnet18", "w.safetensors", "again.safetensors")
+        with open(self.path("w.safetensors"), "rb") as one, open(self.path("again.safetensors"), "rb") as two:
+            self.assertEqual(one.read(), two.read())
+        same = ["predict", "--model", "resnet18", "--image-size", "32", "--json", "--logits", "a.png"]
+        first = json.loads(self.good(*same, "--weights", "w.safetensors"))
+        self.assertEqual(first["logits"], json.loads(self.good(*same, "--weights", "again.safetensors"))["logits"])
+
+        found = json.loads(self.good("eval", "--checkpoint", "ck", "--json"))
+        self.assertEqual(found["type"], "eval")
+        self.assertEqual(found["top1"] * found["images"] % 1, 0)
+        self.assertLessEqual(found["top1"], found["top5"])
+        self.assertIn("top-1", self.good("eval", "--checkpoint", "ck", "--data", "synthetic:12"))
+
+        self.assertIn("nofile.png", self.bad(3, "data", "predict", "--checkpoint", "ck", "nofile.png"))
+        text = self.bad(4, "checkpoint", "predict", "--weights", "w.safetensors", "--classes", "7", "--model", "resnet18", "a.png")
+        self.assertIn("fc.weight (10, 512), expected (7, 512)", text)
+        self.assertIn("holds resnet18", self.bad(2, "usage", "predict", "--checkpoint", "ck", "--model", "resnet50", "a.png"))
+
+    def test_errors_of_predict_and_convert(self):
+        self.assertIn("needs an image", self.bad(2, "usage", "predict", "--checkpoint", "ck"))
+        self.assertIn("expected --checkpoint", self.bad(2, "usage", "predict", "a.png"))
+        self.assertIn("exclude each other", self.bad(2, "usage", "predict", "--checkpoint", "a", "--weights", "b", "a.png"))
+        self.assertIn("no valid checkpoint", self.bad(4, "checkpoint", "predict", "--checkpoint", "none", "a.png"))
+        self.assertIn("none.safetensors", self.bad(4, "checkpoint", "predict", "--weights", "none.safetensors", "a.png"))
+        self.assertIn("FROM TO.safetensors", self.bad(2, "usage", "convert", "ck"))
+        self.assertIn("does not end in", self.bad(2, "usage", "convert", "ck", "w.bin"))
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
