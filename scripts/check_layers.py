@@ -25,7 +25,7 @@ PARTS = {
         "tensor": [],
         "autograd": NETWORK[:1],
         "ops": NETWORK[:2],
-        "nn": NETWORK[:3],
+        "nn": NETWORK[:3] + ["io"],  # weights in and out
         "optim": NETWORK,
         "io": [],
         "data": ["io"],
