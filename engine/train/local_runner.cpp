@@ -16,6 +16,11 @@ std::vector<double> non_finite(std::vector<double> values) {
   return values;
 }
 
+// A NaN's sign says nothing to a reader.
+std::string text_of(double value) {
+  return std::isnan(value) ? std::string("nan") : fmt::format("{}", value);
+}
+
 // Images begin..end-1 of a flat host array, `width` numbers each.
 Tensor rows_of(const std::vector<float>& values, std::int64_t begin, const Shape& shape,
                const Device& device) {
@@ -97,10 +102,10 @@ void LocalRunner::fail_loss(double loss) {
     const auto [layer, value] = network_->first_non_finite(x);
     if (layer.empty()) continue;
     CONVOY_FAIL(numerics, "step {}: the loss is {}; the first value that is not finite is {} in {}",
-                window_.step, loss, value, layer);
+                window_.step, text_of(loss), text_of(value), layer);
   }
   CONVOY_FAIL(numerics, "step {}: the loss is {}; every layer's output is finite", window_.step,
-              loss);
+              text_of(loss));
 }
 
 double LocalRunner::checked_norm() {
@@ -120,7 +125,7 @@ double LocalRunner::checked_norm() {
     if (std::isfinite(squares[i])) continue;
     const std::vector<double> bad = non_finite(gradients[i].to_vector<double>());
     CONVOY_FAIL(numerics, "step {}: the gradient of {} holds {}", window_.step, names[i],
-                bad.empty() ? squares[i] : bad.front());
+                text_of(bad.empty() ? squares[i] : bad.front()));
   }
   CONVOY_FAIL(numerics, "step {}: the gradient norm is {}", window_.step, std::sqrt(sum));
 }
