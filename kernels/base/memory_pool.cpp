@@ -1,6 +1,7 @@
 #include "kernels/base/memory_pool.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "kernels/base/error.h"
 
@@ -71,20 +72,20 @@ MemoryPool::~MemoryPool() {
   for (Pending& pending : pending_) {
     for (const Event& event : pending.events) event.wait();
   }
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   collect_pending();
-  trim_locked();
+  trim(lock);
 }
 
 MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   ++statistics_.requests;
   if (stream) live_.insert(stream);
   collect_pending();
   check_cap(bytes, size);
   Chunk* chunk = take_free(size, stream);
-  if (!chunk) chunk = take_segment(size, stream);
+  if (!chunk) chunk = take_segment(size, stream, lock);
   split(chunk, size);
   chunk->free = false;
   statistics_.in_use += chunk->bytes;
@@ -113,12 +114,13 @@ MemoryPool::Chunk* MemoryPool::take_free(std::size_t bytes, Stream* stream) {
   return nullptr;
 }
 
-MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream) {
+MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
+                                            std::unique_lock<std::mutex>& lock) {
   const std::size_t size = round_up(bytes, kSmallSegment);
   ++statistics_.system_requests;
   void* data = source_.take(size);
   if (!data) {
-    trim_locked();
+    trim(lock);
     data = source_.take(size);
   }
   if (!data) {
@@ -221,25 +223,30 @@ void MemoryPool::reset_peak() {
 }
 
 void MemoryPool::trim() {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   collect_pending();
-  trim_locked();
+  trim(lock);
 }
 
-void MemoryPool::trim_locked() {
+void MemoryPool::trim(std::unique_lock<std::mutex>& lock) {
+  std::vector<Chunk*> whole;
+  std::vector<Event> last_uses;
   for (auto& [stream, list] : free_) {
-    std::vector<Chunk*> whole;
-    for (Chunk* chunk : list) {
-      if (!chunk->previous && !chunk->next) whole.push_back(chunk);
-    }
+    const std::size_t before = whole.size();
+    std::copy_if(list.begin(), list.end(), std::back_inserter(whole),
+                 [](const Chunk* chunk) { return !chunk->previous && !chunk->next; });
+    for (std::size_t i = before; i < whole.size(); ++i) list.erase(whole[i]);
     // Queued work of the stream may still use what the host has freed.
-    if (!whole.empty() && stream) stream->record().wait();
-    for (Chunk* chunk : whole) {
-      list.erase(chunk);
-      source_.give_back(chunk->data, chunk->bytes);
-      statistics_.reserved -= chunk->bytes;
-      delete chunk;
-    }
+    if (whole.size() > before && stream) last_uses.push_back(stream->record());
+  }
+  // That work may release blocks itself: wait for it without the lock.
+  lock.unlock();
+  for (const Event& event : last_uses) event.wait();
+  lock.lock();
+  for (Chunk* chunk : whole) {
+    source_.give_back(chunk->data, chunk->bytes);
+    statistics_.reserved -= chunk->bytes;
+    delete chunk;
   }
 }
 

@@ -91,10 +91,10 @@ class MemoryPool {
   void make_free(Chunk* chunk);
   void insert_free(Chunk* chunk);
   Chunk* take_free(std::size_t bytes, Stream* stream);
-  Chunk* take_segment(std::size_t bytes, Stream* stream);
+  Chunk* take_segment(std::size_t bytes, Stream* stream, std::unique_lock<std::mutex>& lock);
   void split(Chunk* chunk, std::size_t bytes);
   Chunk* merge(Chunk* left, Chunk* right);
-  void trim_locked();
+  void trim(std::unique_lock<std::mutex>& lock);
   void check_cap(std::size_t asked, std::size_t bytes) const;
 
   struct Pending {

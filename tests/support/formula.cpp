@@ -26,7 +26,7 @@ std::uint64_t splitmix64(std::uint64_t seed) {
 std::vector<double> uniform(std::string_view name, std::int64_t count) {
   std::uint64_t seed = fnv1a64(name);
   std::vector<double> result(count);
-  for (double& value : result) value = std::ldexp(double(splitmix64(seed++) >> 11), -53);
+  for (double& value : result) value = double(splitmix64(seed++) >> 11) * 0x1p-53;
   return result;
 }
 

@@ -1,0 +1,264 @@
+#include "kernels/base/memory_pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "kernels/base/host_stream.h"
+#include "tests/support/error_of.h"
+
+namespace convoy::test {
+namespace {
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// A system with so many bytes, which counts what is taken and given back.
+struct System {
+  std::size_t limit = 1000 * kMiB;
+  std::size_t taken = 0;
+
+  MemoryPool::Source source() {
+    return {[this](std::size_t bytes) -> void* {
+              if (taken + bytes > limit) return nullptr;
+              taken += bytes;
+              return std::aligned_alloc(64, bytes);
+            },
+            [this](void* data, std::size_t bytes) {
+              taken -= bytes;
+              std::free(data);
+            }};
+  }
+};
+
+struct Fixture {
+  System system;
+  MemoryPool pool{"ref:0", system.source()};
+  std::unique_ptr<HostStream> stream = std::make_unique<HostStream>("ref:0", pool, nullptr);
+  std::unique_ptr<HostStream> other = std::make_unique<HostStream>("ref:0", pool, nullptr);
+
+  MemoryPool::Block take(std::size_t bytes) { return pool.allocate(bytes, stream.get()); }
+  std::uint64_t system_requests() const { return pool.statistics().system_requests; }
+};
+
+void drop(MemoryPool::Block block) {
+  CHECK(block.data() != nullptr);
+}
+
+}  // namespace
+
+TEST_CASE("memory_pool: blocks are aligned, apart, and as large as asked for") {
+  Fixture f;
+  std::vector<MemoryPool::Block> blocks;
+  for (std::size_t bytes : {0, 1, 63, 64, 65, 1000, 3 << 20}) {
+    blocks.push_back(f.take(bytes));
+    CHECK(blocks.back().bytes() >= bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(blocks.back().data()) % 64 == 0);
+    std::memset(blocks.back().data(), 1, bytes);
+  }
+  for (const auto& a : blocks) {
+    for (const auto& b : blocks) {
+      if (&a == &b) continue;
+      const auto* first = static_cast<const char*>(a.data());
+      const auto* second = static_cast<const char*>(b.data());
+      CHECK((first + a.bytes() <= second || second + b.bytes() <= first));
+    }
+  }
+}
+
+TEST_CASE("memory_pool: a freed block goes to the same stream again, at once") {
+  Fixture f;
+  MemoryPool::Block block = f.take(1000);
+  void* data = block.data();
+  drop(std::move(block));
+  CHECK(f.take(1000).data() == data);
+  CHECK(f.system_requests() == 1);
+}
+
+TEST_CASE("memory_pool: another stream gets memory of its own") {
+  Fixture f;
+  MemoryPool::Block block = f.take(1000);
+  void* data = block.data();
+  drop(std::move(block));
+  CHECK(f.pool.allocate(1000, f.other.get()).data() != data);
+  CHECK(f.system_requests() == 2);
+}
+
+TEST_CASE("memory_pool: what a stream has freed is anybody's when it is gone") {
+  Fixture f;
+  MemoryPool::Block early = f.take(1000);
+  MemoryPool::Block late = f.take(2 * kMiB);
+  void* early_data = early.data();
+  void* late_data = late.data();
+  drop(std::move(early));
+  f.stream.reset();
+  drop(std::move(late));  // freed after its stream has gone
+  MemoryPool::Block small = f.pool.allocate(1000, f.other.get());
+  MemoryPool::Block large = f.pool.allocate(2 * kMiB, f.other.get());
+  CHECK(small.data() == early_data);
+  CHECK(large.data() == late_data);
+  CHECK(f.system_requests() == 2);
+}
+
+TEST_CASE("memory_pool: segments are split, and merged again in any order of release") {
+  for (std::vector<int> order : {std::vector<int>{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3}}) {
+    Fixture f;
+    std::vector<MemoryPool::Block> blocks;
+    for (int i = 0; i < 4; ++i) blocks.push_back(f.take(kMiB / 2));
+    CHECK(f.system_requests() == 1);
+    auto* first = static_cast<char*>(blocks[0].data());
+    for (int i = 0; i < 4; ++i) CHECK(blocks[i].data() == first + i * kMiB / 2);
+    for (int i : order) drop(std::move(blocks[i]));
+    CHECK(f.take(2 * kMiB).data() == first);
+    CHECK(f.system_requests() == 1);
+  }
+}
+
+TEST_CASE("memory_pool: the smallest free block that is large enough is taken") {
+  Fixture f;
+  MemoryPool::Block large = f.take(6 * kMiB), small = f.take(4 * kMiB);
+  void* small_data = small.data();
+  drop(std::move(large));
+  drop(std::move(small));
+  CHECK(f.take(3 * kMiB).data() == small_data);
+}
+
+TEST_CASE("memory_pool: statistics") {
+  Fixture f;
+  MemoryPool::Block a = f.take(100), b = f.take(3 * kMiB);
+  MemoryStatistics now = f.pool.statistics();
+  CHECK(now.in_use == 128 + 3 * kMiB);
+  CHECK(now.reserved == 2 * kMiB + 4 * kMiB);
+  CHECK(now.reserved == f.system.taken);
+  CHECK(now.requests == 2);
+  CHECK(now.system_requests == 2);
+  drop(std::move(b));
+  drop(f.take(64));
+  now = f.pool.statistics();
+  CHECK(now.in_use == 128);
+  CHECK(now.peak_in_use == 128 + 3 * kMiB);
+  CHECK(now.peak_reserved == 6 * kMiB);
+  CHECK(now.requests == 3);
+  CHECK(now.system_requests == 2);
+  f.pool.reset_peak();
+  CHECK(f.pool.statistics().peak_in_use == 128);
+}
+
+TEST_CASE("memory_pool: the cap holds for blocks in use, and the error has the request") {
+  Fixture f;
+  f.pool.set_cap(2000);
+  MemoryPool::Block block = f.take(1000);  // 1024 with alignment
+  check_error([&] { f.take(1000); }, ErrorKind::resource,
+              "ref:0: out of memory: 1000 bytes asked for, 1024 of the cap of 2000 bytes in use");
+  CHECK_NOTHROW(f.take(900));
+  drop(std::move(block));
+  CHECK_NOTHROW(f.take(1000));
+  f.pool.set_cap(0);
+  CHECK_NOTHROW(f.take(kMiB));
+}
+
+TEST_CASE("memory_pool: where the system has no more, kept memory is given back first") {
+  Fixture f;
+  f.system.limit = 8 * kMiB;
+  drop(f.take(4 * kMiB));
+  drop(f.take(6 * kMiB));  // fits only without the first segment
+  CHECK(f.system.taken == 6 * kMiB);
+  MemoryPool::Block block = f.take(6 * kMiB);
+  check_error(
+      [&] { f.take(4 * kMiB); }, ErrorKind::resource,
+      "ref:0: out of memory: 4194304 bytes asked for, the system gives no more than 6291456");
+}
+
+TEST_CASE("memory_pool: trim gives back segments without blocks, after their stream's work") {
+  Fixture f;
+  MemoryPool::Block kept = f.take(1000);
+  drop(f.take(4 * kMiB));
+  std::atomic<bool> ran = false;
+  f.stream->submit([&] { ran = true; });
+  f.pool.trim();
+  CHECK(ran);
+  CHECK(f.system.taken == 2 * kMiB);
+  CHECK(f.pool.statistics().reserved == 2 * kMiB);
+  drop(std::move(kept));
+  f.pool.trim();
+  CHECK(f.system.taken == 0);
+}
+
+TEST_CASE("memory_pool: trim may wait for work that frees blocks itself") {
+  Fixture f;
+  std::atomic<bool> gate = false;
+  auto owned = std::make_shared<MemoryPool::Block>(f.take(kMiB));
+  drop(f.take(4 * kMiB));
+  f.stream->submit([&gate, owned] { gate.wait(false); });
+  owned.reset();
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until trim() waits
+    gate = true;
+    gate.notify_all();
+  });
+  f.pool.trim();
+  opener.join();
+  f.stream->synchronize();
+  f.pool.trim();
+  CHECK(f.system.taken == 0);
+}
+
+TEST_CASE("memory_pool: a block that another stream uses comes back after its event") {
+  Fixture f;
+  std::atomic<bool> gate = false;
+  f.other->submit([&] { gate.wait(false); });
+  MemoryPool::Block block = f.take(2 * kMiB);
+  void* data = block.data();
+  const Event event = f.other->record();
+  block.use_until(event);
+  drop(std::move(block));
+  MemoryPool::Block second = f.take(2 * kMiB);
+  CHECK(second.data() != data);
+  gate = true;
+  gate.notify_all();
+  event.wait();
+  CHECK(f.take(2 * kMiB).data() == data);
+}
+
+TEST_CASE("memory_pool: blocks move, and an empty one is nothing") {
+  Fixture f;
+  MemoryPool::Block empty;
+  CHECK(empty.data() == nullptr);
+  CHECK(empty.bytes() == 0);
+  MemoryPool::Block block = f.take(64);
+  void* data = block.data();
+  MemoryPool::Block moved = std::move(block);
+  CHECK(moved.data() == data);
+  CHECK(f.pool.statistics().in_use == 64);
+  moved = MemoryPool::Block();
+  CHECK(f.pool.statistics().in_use == 0);
+}
+
+TEST_CASE("memory_pool: threads share it") {
+  Fixture f;
+  auto work = [&](HostStream* stream) {
+    for (int i = 0; i < 2000; ++i) {
+      MemoryPool::Block block = f.pool.allocate(64 + i % 777 * 64, stream);
+      std::memset(block.data(), i, 64);
+    }
+  };
+  std::thread first(work, f.stream.get()), second(work, f.other.get());
+  first.join();
+  second.join();
+  CHECK(f.pool.statistics().in_use == 0);
+  CHECK(f.pool.statistics().requests == 4000);
+}
+
+TEST_CASE("memory_pool: all memory goes back with the pool") {
+  System system;
+  {
+    MemoryPool pool("ref:0", system.source());
+    HostStream stream("ref:0", pool, nullptr);
+    drop(pool.allocate(5 * kMiB, &stream));
+    drop(pool.allocate(100, &stream));
+    CHECK(system.taken > 0);
+  }
+  CHECK(system.taken == 0);
+}
+
+}  // namespace convoy::test

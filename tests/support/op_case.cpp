@@ -1,0 +1,338 @@
+#include "tests/support/op_case.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "tests/support/catch.h"
+#include "tests/support/formula.h"
+
+namespace convoy::test {
+namespace {
+
+using Bytes = std::vector<unsigned char>;
+
+constexpr std::size_t kGuardBytes = 256;
+constexpr unsigned char kGuard = 0xA5;
+// As floats: NaN, so that a result that nobody has written is seen.
+constexpr unsigned char kPoison = 0xFF;
+
+template <class T>
+Bytes encode_as(const std::vector<double>& values) {
+  Bytes bytes(values.size() * sizeof(T));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const T typed = static_cast<T>(values[i]);
+    std::memcpy(bytes.data() + i * sizeof(T), &typed, sizeof typed);
+  }
+  return bytes;
+}
+
+Bytes encode(const std::vector<double>& values, DType dtype) {
+  if (dtype == DType::f32) return encode_as<float>(values);
+  if (dtype == DType::f64) return encode_as<double>(values);
+  if (dtype == DType::i64) return encode_as<std::int64_t>(values);
+  if (dtype == DType::i32) return encode_as<std::int32_t>(values);
+  return encode_as<std::uint8_t>(values);
+}
+
+template <class T>
+std::vector<double> decode_as(const Bytes& bytes) {
+  std::vector<T> typed(bytes.size() / sizeof(T));
+  if (!typed.empty()) std::memcpy(typed.data(), bytes.data(), typed.size() * sizeof(T));
+  return {typed.begin(), typed.end()};
+}
+
+std::vector<double> decode(const Bytes& bytes, DType dtype) {
+  if (dtype == DType::f32) return decode_as<float>(bytes);
+  if (dtype == DType::f64) return decode_as<double>(bytes);
+  if (dtype == DType::i64) return decode_as<std::int64_t>(bytes);
+  if (dtype == DType::i32) return decode_as<std::int32_t>(bytes);
+  return decode_as<std::uint8_t>(bytes);
+}
+
+// Device memory of one operand between two guards.
+class GuardedMemory {
+ public:
+  GuardedMemory(DeviceContext& context, std::size_t bytes)
+      : context_(context),
+        stream_(context.default_stream()),
+        bytes_(bytes),
+        block_(context.memory().allocate(bytes + 2 * kGuardBytes, &stream_)) {
+    write(Bytes(bytes + 2 * kGuardBytes, kGuard), 0);
+  }
+
+  void* data() const { return static_cast<unsigned char*>(block_.data()) + kGuardBytes; }
+  void set(const Bytes& content) { write(content, kGuardBytes); }
+  Bytes content() const { return read(kGuardBytes, bytes_); }
+  bool guards_intact() const {
+    const Bytes expected(kGuardBytes, kGuard);
+    return read(0, kGuardBytes) == expected && read(kGuardBytes + bytes_, kGuardBytes) == expected;
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void write(const Bytes& content, std::size_t offset) {
+    auto* start = static_cast<unsigned char*>(block_.data());
+    context_.copy_in(stream_, start + offset, content.data(), content.size());
+  }
+  Bytes read(std::size_t offset, std::size_t count) const {
+    Bytes content(count);
+    auto* start = static_cast<unsigned char*>(block_.data());
+    context_.copy_out(stream_, content.data(), start + offset, count);
+    return content;
+  }
+
+  DeviceContext& context_;
+  Stream& stream_;
+  std::size_t bytes_;
+  MemoryPool::Block block_;
+};
+
+LayoutId layout_of(Slot slot, const Conv2dLayouts& layouts) {
+  switch (slot) {
+    case Slot::plain:
+      return kPlain;
+    case Slot::conv_x:
+      return layouts.x;
+    case Slot::conv_weight:
+      return layouts.weight;
+    case Slot::conv_y:
+      return layouts.y;
+  }
+  return kPlain;
+}
+
+Conv2dLayouts layouts_of(const OpCase& op_case, const Variant& variant) {
+  if (!variant.preferred) return {};
+  return context(variant.device).kernels().conv2d_layouts(op_case.layouts, variant.dtype);
+}
+
+bool uses_a_layout(const OpCase& op_case, const Variant& variant) {
+  const Conv2dLayouts layouts = layouts_of(op_case, variant);
+  for (const Operand& operand : op_case.operands) {
+    if (layout_of(operand.slot, layouts) != kPlain) return true;
+  }
+  return false;
+}
+
+// One operand on a device.
+class DeviceOperand {
+ public:
+  DeviceOperand(DeviceContext& context, const Operand& operand, DType run_dtype, LayoutId layout)
+      : context_(context),
+        operand_(operand),
+        dtype_(operand.dtype.value_or(run_dtype)),
+        layout_(layout),
+        memory_(context, context.kernels().layout_bytes(layout, operand.shape, dtype_)) {}
+
+  const Operand& operand() const { return operand_; }
+  Buffer buffer() const { return {memory_.data(), dtype_, layout_}; }
+  std::int64_t stored() const { return std::int64_t(memory_.bytes() / size_of(dtype_)); }
+  Bytes raw() const { return memory_.content(); }
+  bool guards_intact() const { return memory_.guards_intact(); }
+  bool is_result() const { return operand_.use == Use::output || operand_.use == Use::in_place; }
+
+  // Gives inputs their values and outputs their poison.
+  void reset() {
+    if (operand_.use == Use::output || operand_.use == Use::scratch) {
+      memory_.set(Bytes(memory_.bytes(), kPoison));
+      return;
+    }
+    const Bytes plain = encode(operand_.values, dtype_);
+    if (layout_ == kPlain) return memory_.set(plain);
+    GuardedMemory staging(context_, plain.size());
+    staging.set(plain);
+    reorder(Buffer{staging.data(), dtype_, kPlain}, buffer());
+  }
+
+  std::vector<double> values() const {
+    if (layout_ == kPlain) return decode(raw(), dtype_);
+    GuardedMemory staging(context_, operand_.shape.count() * size_of(dtype_));
+    reorder(buffer(), Buffer{staging.data(), dtype_, kPlain});
+    return decode(staging.content(), dtype_);
+  }
+
+  // Whether what is stored beside the values is zero.
+  bool padding_is_zero() const {
+    if (stored() == operand_.shape.count()) return true;
+    double all = 0, wanted = 0;
+    for (double value : decode(raw(), dtype_)) all += value != 0;
+    for (double value : values()) wanted += value != 0;
+    return all == wanted;
+  }
+
+ private:
+  void reorder(ConstBuffer from, Buffer to) const {
+    context_.kernels().reorder(context_.default_stream(), operand_.shape, from, to);
+    context_.default_stream().synchronize();
+  }
+
+  DeviceContext& context_;
+  const Operand& operand_;
+  DType dtype_;
+  LayoutId layout_;
+  GuardedMemory memory_;
+};
+
+std::vector<DeviceOperand> place(const OpCase& op_case, const Variant& variant) {
+  DeviceContext& device = context(variant.device);
+  const Conv2dLayouts layouts = layouts_of(op_case, variant);
+  std::vector<DeviceOperand> result;
+  result.reserve(op_case.operands.size());
+  for (const Operand& operand : op_case.operands) {
+    result.emplace_back(device, operand, variant.dtype, layout_of(operand.slot, layouts));
+  }
+  return result;
+}
+
+void launch(const OpCase& op_case, const Variant& variant, std::vector<DeviceOperand>& operands) {
+  DeviceContext& device = context(variant.device);
+  Launch call{device.kernels(), device.default_stream(), {}, {}};
+  for (DeviceOperand& operand : operands) {
+    operand.reset();
+    call.buffers[operand.operand().name] = operand.buffer();
+    call.stored[operand.operand().name] = operand.stored();
+  }
+  op_case.launch(call);
+  device.default_stream().synchronize();
+}
+
+std::vector<Bytes> contents(const std::vector<DeviceOperand>& operands) {
+  std::vector<Bytes> result;
+  for (const DeviceOperand& operand : operands) result.push_back(operand.raw());
+  return result;
+}
+
+void check_memory(const OpCase& op_case, const std::vector<DeviceOperand>& operands,
+                  const std::vector<Bytes>& before, const std::vector<Bytes>& after) {
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    INFO("operand " << operands[i].operand().name);
+    CHECK(operands[i].guards_intact());
+    if (operands[i].operand().use == Use::input) CHECK(before[i] == after[i]);
+    if (operands[i].is_result() && op_case.zero_padding) CHECK(operands[i].padding_is_zero());
+  }
+}
+
+// Values that f32 holds too, so that all dtypes start from the same.
+OpCase rounded(OpCase op_case) {
+  for (Operand& operand : op_case.operands) {
+    for (double& value : operand.values) value = static_cast<float>(value);
+  }
+  return op_case;
+}
+
+}  // namespace
+
+OpCase& OpCase::input(const std::string& operand, const Shape& shape, Slot slot,
+                      std::vector<double> values) {
+  if (values.empty()) values = signed_values(name + "/" + operand, shape.count());
+  operands.push_back({operand, shape, Use::input, slot, {}, std::move(values), {}});
+  return *this;
+}
+
+OpCase& OpCase::input_of(DType dtype, const std::string& operand, const Shape& shape,
+                         std::vector<double> values) {
+  input(operand, shape, Slot::plain, std::move(values));
+  operands.back().dtype = dtype;
+  return *this;
+}
+
+OpCase& OpCase::output(const std::string& operand, const Shape& shape, Slot slot,
+                       std::optional<OpClass> result_class) {
+  operands.push_back({operand, shape, Use::output, slot, {}, {}, result_class});
+  return *this;
+}
+
+OpCase& OpCase::output_of(DType dtype, const std::string& operand, const Shape& shape,
+                          std::optional<OpClass> result_class) {
+  operands.push_back({operand, shape, Use::output, Slot::plain, dtype, {}, result_class});
+  return *this;
+}
+
+OpCase& OpCase::in_place(const std::string& operand, const Shape& shape, Slot slot,
+                         std::vector<double> values) {
+  input(operand, shape, slot, std::move(values));
+  operands.back().use = Use::in_place;
+  return *this;
+}
+
+OpCase& OpCase::scratch_of(DType dtype, const std::string& operand, const Shape& shape, Slot slot) {
+  operands.push_back({operand, shape, Use::scratch, slot, dtype, {}, {}});
+  return *this;
+}
+
+OpCase& OpCase::run(std::function<void(const Launch&)> function) {
+  launch = std::move(function);
+  return *this;
+}
+
+std::string to_string(const Variant& variant) {
+  return to_string(variant.device) + " " + name(variant.dtype) +
+         (variant.preferred ? " preferred" : " plain");
+}
+
+std::vector<Device> tested_devices() {
+  return {"ref:0", "cpu:0"};
+}
+
+std::vector<Variant> float_variants(const OpCase& op_case) {
+  std::vector<Variant> variants;
+  for (const Device& device : tested_devices()) {
+    variants.push_back({device, DType::f32, false});
+    // Without a layout of its own, preferred would be plain again.
+    const Variant preferred{device, DType::f32, true};
+    if (uses_a_layout(op_case, preferred)) variants.push_back(preferred);
+  }
+  return variants;
+}
+
+Results run(const OpCase& op_case, const Variant& variant) {
+  INFO(op_case.name << " on " << to_string(variant));
+  std::vector<DeviceOperand> operands = place(op_case, variant);
+  for (DeviceOperand& operand : operands) operand.reset();
+  const std::vector<Bytes> before = contents(operands);
+  launch(op_case, variant, operands);
+  const std::vector<Bytes> first = contents(operands);
+  check_memory(op_case, operands, before, first);
+  launch(op_case, variant, operands);
+  CHECK(contents(operands) == first);
+  Results results;
+  for (const DeviceOperand& operand : operands) {
+    if (operand.is_result()) results[operand.operand().name] = operand.values();
+  }
+  return results;
+}
+
+void compare(const OpCase& op_case, const Variant& variant, const Results& actual,
+             const Results& expected) {
+  for (const Operand& operand : op_case.operands) {
+    if (!expected.contains(operand.name)) continue;
+    INFO(op_case.name << " on " << to_string(variant) << ", result " << operand.name);
+    const Tolerance allowed =
+        tolerance(operand.op_class.value_or(op_case.op_class), variant.dtype, op_case.terms);
+    CHECK(difference(actual.at(operand.name), expected.at(operand.name), operand.shape, allowed) ==
+          "");
+  }
+}
+
+void check(const OpCase& given) {
+  const OpCase op_case = rounded(given);
+  const Results expected = run(op_case, {"ref:0", DType::f64});
+  for (const Variant& variant : float_variants(op_case)) {
+    compare(op_case, variant, run(op_case, variant), expected);
+  }
+}
+
+void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& expected,
+                   double tolerance, double float_tolerance) {
+  auto hold = [&](const Variant& variant, double allowed) {
+    const Results results = run(op_case, variant);
+    for (const ExpectedDigest& one : expected) {
+      INFO(op_case.name << " on " << to_string(variant) << ", result " << one.result);
+      CHECK(difference(digest(one.probe, results.at(one.result)), one.digest, allowed) == "");
+    }
+  };
+  hold({"ref:0", DType::f64}, tolerance);
+  for (const Variant& variant : float_variants(op_case)) hold(variant, float_tolerance);
+}
+
+}  // namespace convoy::test
