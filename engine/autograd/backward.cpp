@@ -118,6 +118,7 @@ class BackwardRun {
   std::unordered_map<Node*, Waiting> waiting_;
   std::map<std::uint64_t, std::shared_ptr<Node>> ready_;
   std::vector<std::pair<std::shared_ptr<Node>, Tensor>> roots_;
+  std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> leaf_roots_;
 };
 
 void BackwardRun::add_root(const Tensor& root, const Tensor& gradient) {
@@ -131,7 +132,8 @@ void BackwardRun::add_root(const Tensor& root, const Tensor& gradient) {
                "backward: the gradient is {}, the root is {}", describe(dy), describe(root));
   check_same_device("backward", {root, dy});
   if (root.is_leaf()) {
-    accumulate_leaf(*root.impl(), dy);
+    ++open_[root.impl().get()];
+    leaf_roots_.emplace_back(root.impl(), std::move(dy));
     return;
   }
   const std::shared_ptr<Node>& node = root.impl()->node;
@@ -168,6 +170,8 @@ void BackwardRun::run() {
   NoGradScope no_grad;
   for (auto& [node, dy] : roots_) arrive(node, std::move(dy));
   roots_.clear();
+  for (auto& [leaf, dy] : leaf_roots_) settle_leaf(leaf, std::move(dy), open_);
+  leaf_roots_.clear();
   while (!ready_.empty()) {
     auto last = std::prev(ready_.end());
     const std::shared_ptr<Node> node = std::move(last->second);
