@@ -151,7 +151,7 @@ void BackwardRun::discover(const std::shared_ptr<Node>& root) {
   while (!work.empty()) {
     Node* node = work.back();
     work.pop_back();
-    CONVOY_CHECK(!node->released(),
+    CONVOY_CHECK(node->inputs_half,
                  "backward: the graph behind {} has been used and freed; run forward again or "
                  "keep it with retain_graph",
                  node->op());
