@@ -39,11 +39,11 @@ void accumulate_leaf(Tensor::Impl& leaf, Tensor part) {
   }
   if (leaf.grad.layout() != leaf.layout) leaf.grad = leaf.grad.with_layout(leaf.layout);
   const Tensor aligned = part.with_layout(leaf.layout);
+  leaf.grad.before_write();
   context(aligned.device())
       .kernels()
       .binary_forward(current_stream(aligned.device()), Binary::add, aligned.stored_count(),
                       leaf.grad.buffer(), aligned.buffer(), leaf.grad.buffer());
-  leaf.grad.raise_version();
 }
 
 // One of the contributions that a leaf waits for has come (or turned out to be none).
