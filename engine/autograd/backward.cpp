@@ -39,11 +39,11 @@ void accumulate_leaf(Tensor::Impl& leaf, Tensor part) {
   }
   if (leaf.grad.layout() != leaf.layout) leaf.grad = leaf.grad.with_layout(leaf.layout);
   const Tensor aligned = part.with_layout(leaf.layout);
+  leaf.grad.before_write();
   context(aligned.device())
       .kernels()
       .binary_forward(current_stream(aligned.device()), Binary::add, aligned.stored_count(),
                       leaf.grad.buffer(), aligned.buffer(), leaf.grad.buffer());
-  leaf.grad.raise_version();
 }
 
 // One of the contributions that a leaf waits for has come (or turned out to be none).
@@ -118,6 +118,7 @@ class BackwardRun {
   std::unordered_map<Node*, Waiting> waiting_;
   std::map<std::uint64_t, std::shared_ptr<Node>> ready_;
   std::vector<std::pair<std::shared_ptr<Node>, Tensor>> roots_;
+  std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> leaf_roots_;
 };
 
 void BackwardRun::add_root(const Tensor& root, const Tensor& gradient) {
@@ -131,7 +132,8 @@ void BackwardRun::add_root(const Tensor& root, const Tensor& gradient) {
                "backward: the gradient is {}, the root is {}", describe(dy), describe(root));
   check_same_device("backward", {root, dy});
   if (root.is_leaf()) {
-    accumulate_leaf(*root.impl(), dy);
+    ++open_[root.impl().get()];
+    leaf_roots_.emplace_back(root.impl(), std::move(dy));
     return;
   }
   const std::shared_ptr<Node>& node = root.impl()->node;
@@ -149,7 +151,7 @@ void BackwardRun::discover(const std::shared_ptr<Node>& root) {
   while (!work.empty()) {
     Node* node = work.back();
     work.pop_back();
-    CONVOY_CHECK(!node->released(),
+    CONVOY_CHECK(node->inputs_half,
                  "backward: the graph behind {} has been used and freed; run forward again or "
                  "keep it with retain_graph",
                  node->op());
@@ -168,6 +170,8 @@ void BackwardRun::run() {
   NoGradScope no_grad;
   for (auto& [node, dy] : roots_) arrive(node, std::move(dy));
   roots_.clear();
+  for (auto& [leaf, dy] : leaf_roots_) settle_leaf(leaf, std::move(dy), open_);
+  leaf_roots_.clear();
   while (!ready_.empty()) {
     auto last = std::prev(ready_.end());
     const std::shared_ptr<Node> node = std::move(last->second);

@@ -70,7 +70,6 @@ Node::~Node() {
 void Node::release() {
   inputs_half = nullptr;
   weights_half = nullptr;
-  released_ = true;
 }
 
 Tensor record(const char* op, Tensor y, const std::vector<Tensor>& inputs, BackwardHalf inputs_half,

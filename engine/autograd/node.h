@@ -57,8 +57,7 @@ class Node {
   const char* op() const { return op_; }
   /// Rises with every node made in this process: a node's inputs have smaller numbers.
   std::uint64_t number() const { return number_; }
-  /// Its halves have run and are gone.
-  bool released() const { return released_; }
+  /// Drops both halves and what they own: a second backward finds no inputs half.
   void release();
 
   std::vector<Edge> inputs;
@@ -72,7 +71,6 @@ class Node {
  private:
   const char* op_;
   std::uint64_t number_;
-  bool released_ = false;
 };
 
 /// Records that `y` was made by `op` from `inputs` and `weights`, unless nobody needs a gradient.

@@ -74,10 +74,10 @@ void collect(BatchNormPending& pending, const Tensor& x, std::int64_t channels,
 
 void update_running(Tensor& mean, Tensor& var, std::int64_t channels, double momentum,
                     const BatchNormStatistics& batch) {
+  mean.before_write();
+  var.before_write();
   kernels_of(mean).batch_norm_update(stream_of(mean), channels, batch, momentum, mean.buffer(),
                                      var.buffer());
-  mean.raise_version();
-  var.raise_version();
 }
 
 // The sums of a channel that both halves of backward use.

@@ -44,7 +44,7 @@ void Optimizer::step(double gradient_scale) {
     const Tensor& parameter = parameters_[i].second;
     if (!parameter.grad().defined()) continue;
     slots[parameter.device()].push_back(slot_of(i));
-    parameter.raise_version();
+    parameter.before_write();
   }
   ++steps_;
   for (const auto& [device, of_device] : slots) {

@@ -107,8 +107,13 @@ Tensor Tensor::randn(const Shape& shape, TensorOptions options) {
 }
 
 void Tensor::fill_(double value) {
+  if (!is_floating(dtype())) {
+    const std::vector<double> values(static_cast<std::size_t>(numel()), value);
+    copy_(from(values, shape(), options()));
+    return;
+  }
+  before_write();
   context(device()).kernels().fill(current_stream(device()), stored_count(), value, buffer());
-  raise_version();
 }
 
 }  // namespace convoy

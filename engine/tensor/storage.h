@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "kernels/base/context.h"
 #include "kernels/base/memory_pool.h"
@@ -22,14 +23,17 @@ class Storage {
   /// Writes so far: a tensor saved for backward checks that it is unchanged.
   std::uint64_t version() const { return version_; }
   void raise_version() { ++version_; }
-  /// Work of another stream uses the memory until `event`.
-  void use_until(Event event) { block_.use_until(std::move(event)); }
+  /// Work of another stream reads the memory until `event`: it is neither freed nor written before.
+  void use_until(const Event& event);
+  /// `stream` is about to write: it waits for the reads of other streams.
+  void await_readers(Stream& stream);
 
  private:
   Device device_;
   std::size_t bytes_;
   MemoryPool::Block block_;
   std::uint64_t version_ = 0;
+  std::vector<Event> readers_;
 };
 
 }  // namespace convoy

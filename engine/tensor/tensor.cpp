@@ -39,8 +39,10 @@ LayoutId Tensor::layout() const {
 const std::shared_ptr<Storage>& Tensor::storage() const {
   return checked(*this).storage;
 }
-void Tensor::raise_version() const {
-  checked(*this).storage->raise_version();
+void Tensor::before_write() const {
+  const std::shared_ptr<Storage>& memory = storage();
+  memory->await_readers(current_stream(memory->device()));
+  memory->raise_version();
 }
 
 Buffer Tensor::buffer() const {

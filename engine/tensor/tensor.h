@@ -112,8 +112,9 @@ class Tensor {
   /// Elements stored, a private layout's padding included.
   std::int64_t stored_count() const;
   const std::shared_ptr<Storage>& storage() const;
-  /// Tells autograd that the values were written through buffer().
-  void raise_version() const;
+  /// Call before queueing a write through buffer(): autograd learns of it, and it waits for copies
+  /// of the old values to other devices.
+  void before_write() const;
 
   /// Autograd's view. impl() identifies the tensor among its handles.
   struct Impl;

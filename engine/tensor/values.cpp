@@ -44,11 +44,11 @@ void Tensor::copy_(const Tensor& source) {
     copy_across(here, values, static_cast<std::size_t>(numel()) * size_of(dtype()));
     values = here;
   }
+  before_write();
   if (values.storage() != storage() || values.buffer().data != buffer().data) {
     context(device()).kernels().reorder(current_stream(device()), shape(), values.buffer(),
                                         buffer());
   }
-  raise_version();
 }
 
 std::vector<std::byte> Tensor::to_bytes() const {
