@@ -86,8 +86,8 @@ std::string check_room(const std::string& dir, std::uint64_t bytes) {
                 printable(dir), bytes, free);
   }
   if (free / 3 >= bytes) return "";
-  return fmt::format("{}: room for {} checkpoints of {} bytes, free {} bytes; 3 are advised",
-                     printable(dir), free / bytes, bytes, free);
+  return fmt::format("{}: room for fewer than 3 checkpoints of {} bytes: free {} bytes",
+                     printable(dir), bytes, free);
 }
 
 }  // namespace convoy

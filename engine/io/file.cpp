@@ -214,7 +214,8 @@ void with_room_named(const std::string& path, std::uint64_t needed,
   try {
     body();
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::resource) throw;
+    // Reading while saving (the folder, a namesake) fails as `checkpoint`; here it stops a save.
+    if (error.kind() != ErrorKind::resource && error.kind() != ErrorKind::checkpoint) throw;
     CONVOY_FAIL(resource, "cannot save {}: {}; needed {} bytes, free {}", printable(path),
                 error.text(), needed, free_text(path));
   }

@@ -123,7 +123,7 @@ class TemporaryPath {
   bool keep_ = false;
 };
 
-/// Runs `body`; a `resource` error of it gets `path`, the bytes needed and the bytes free added.
+/// Runs `body`, a save: its error becomes `resource` with `path`, the bytes needed and those free.
 void with_room_named(const std::string& path, std::uint64_t needed,
                      const std::function<void()>& body);
 
