@@ -16,7 +16,7 @@ Settings settings_of(const std::string& checkpoint) {
   settings.model = "resnet18";
   settings.batch = 8;
   settings.epochs = 3;
-  settings.lr = 0.02;
+  settings.lr = 0.002;
   settings.lr_schedule = "cosine";
   settings.warmup = 3;
   settings.seed = 5;
