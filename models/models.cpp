@@ -40,6 +40,7 @@ std::shared_ptr<Network> make_model(const std::string& name, std::int64_t classe
   CONVOY_CHECK(classes >= 1, "model: {} classes, expected at least 1", classes);
   for (const Entry& entry : entries()) {
     if (name != entry.name) continue;
+    NoInitializationScope drawn_below;
     std::shared_ptr<Network> network = entry.make(classes);
     network->initialize(seed);
     return network;

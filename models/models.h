@@ -14,7 +14,7 @@ namespace convoy {
 std::vector<std::string> model_names();
 
 /// The network `name` with `classes` outputs, on cpu:0 in f32, drawn from `seed`. `usage` for an
-/// unknown name, which names the nearest one. toy has 5 outputs and line 1, whatever `classes` is.
+/// unknown name, which lists the known ones. toy has 5 outputs and line 1, whatever `classes` is.
 std::shared_ptr<Network> make_model(const std::string& name, std::int64_t classes,
                                     std::uint64_t seed = 0);
 

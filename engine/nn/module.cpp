@@ -21,6 +21,8 @@ std::string first_five(const std::vector<std::string>& names) {
   return text + (names.size() > 5 ? ", ..." : "");
 }
 
+thread_local bool draws_values = true;
+
 // Swaps the values behind every handle of the tensor.
 void replace_values(const Tensor& tensor, const Tensor& values) {
   tensor.impl()->storage = values.storage();
@@ -31,6 +33,12 @@ void replace_values(const Tensor& tensor, const Tensor& values) {
 }
 
 }  // namespace
+
+NoInitializationScope::NoInitializationScope() : outer_(std::exchange(draws_values, false)) {}
+
+NoInitializationScope::~NoInitializationScope() {
+  draws_values = outer_;
+}
 
 Tensor Module::forward(const Tensor&) {
   CONVOY_FAIL(usage, "{}: takes more than one input: call forward_all", describe());
@@ -181,6 +189,7 @@ void Module::initialize(std::uint64_t seed, const std::string& prefix) {
 }
 
 void Module::reset_with_process_seed() {
+  if (!draws_values) return;
   NoGradScope no_grad;
   reset([](const std::string&) { return next_random_stream(); });
 }

@@ -16,6 +16,18 @@ namespace convoy {
 /// Name and tensor, in the order of registration: own ones first, then those of the children.
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
+/// While it lives, modules that this thread makes keep zeros: for makers that initialize() anyway.
+class NoInitializationScope {
+ public:
+  NoInitializationScope();
+  ~NoInitializationScope();
+  NoInitializationScope(const NoInitializationScope&) = delete;
+  NoInitializationScope& operator=(const NoInitializationScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
 class Module {
  public:
   Module() = default;

@@ -50,7 +50,9 @@ Tensor Network::run(const Tensor& x, Visit&& visit) {
     std::vector<Tensor> inputs;
     for (int input : layer.inputs) {
       inputs.push_back(input == kInput ? x : values[static_cast<std::size_t>(input)]);
-      // Freed as soon as nobody reads it any more: without backward this bounds the memory.
+    }
+    // Freed as soon as nobody reads it any more: without backward this bounds the memory.
+    for (int input : layer.inputs) {
       if (input != kInput && last_reader_[static_cast<std::size_t>(input)] == static_cast<int>(i)) {
         values[static_cast<std::size_t>(input)] = Tensor();
       }

@@ -49,7 +49,7 @@ Tensor Tensor::reshape(const std::vector<std::int64_t>& extents) const {
 
 Tensor Tensor::flatten() const {
   CONVOY_CHECK(shape().rank() >= 1, "flatten: {} has no batch dimension", describe(*this));
-  return reshape({size(0), size(0) ? numel() / size(0) : 0});
+  return reshape({size(0), shape().with(0, 1).count()});
 }
 
 Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {

@@ -18,6 +18,7 @@ Tensor& Optimizer::state_of(std::size_t parameter, std::size_t kind) {
   Tensor& state = states_[kind][parameter];
   if (!state.defined()) state = Tensor::zeros_like(owner.detach());
   if (state.device() != owner.device()) state = state.to(owner.device());
+  if (state.dtype() != owner.dtype()) state = state.to(owner.dtype());
   // Saved state comes row-major, and a parameter moves into its layout with its first forward.
   state.relayout_(owner.layout());
   return state;
@@ -74,7 +75,7 @@ void Optimizer::load_state_dict(const NamedTensors& state, std::int64_t steps) {
       const auto& [name, parameter] = parameters_[i];
       auto found = given.find(state_names_[kind] + "/" + name);
       if (found == given.end()) {
-        if (state.empty() || steps == 0) continue;
+        if (steps == 0 || !parameter.requires_grad()) continue;
         CONVOY_FAIL(checkpoint, "optimizer {}: no saved {} for {}", this->name(),
                     state_names_[kind], name);
       }

@@ -34,7 +34,7 @@ class Optimizer {
   /// "momentum_buffer/conv1.weight", ...; only what exists so far.
   NamedTensors state_dict() const;
   /// Takes over saved state and the number of steps behind it. `checkpoint` that names an entry
-  /// which fits no parameter, or a parameter whose entry is missing.
+  /// which fits no parameter, or a parameter with a gradient whose entry is missing.
   void load_state_dict(const NamedTensors& state, std::int64_t steps);
   const NamedTensors& parameters() const { return parameters_; }
 
