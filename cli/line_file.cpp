@@ -35,9 +35,10 @@ LineFile::LineFile(const std::string& path) : path_(path) {
 
 LineFile::LineFile(const std::string& path, const std::function<bool(const std::string&)>& keep)
     : path_(path) {
-  std::int64_t bytes = kept_bytes(path, keep);
+  std::error_code ignored;  // a pipe or a terminal has no lines to keep
+  bool regular = std::filesystem::is_regular_file(path, ignored);
+  std::int64_t bytes = regular ? kept_bytes(path, keep) : 0;
   open(0);
-  bool regular = std::filesystem::is_regular_file(path);
   if (regular && ::ftruncate(file_, bytes) != 0) {
     CONVOY_FAIL(resource, "--log: cannot cut {} to {} bytes: {}", path, bytes,
                 std::strerror(errno));

@@ -11,6 +11,7 @@
 #include "cli/signals.h"
 #include "engine/train/trainer.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
 
 namespace convoy::cli {
 namespace {
@@ -22,6 +23,13 @@ std::unique_ptr<Observer> display(const Options& options) {
                                             options.settings.data);
 }
 
+void warn_of_threads(const Settings& settings, Observer& shown) {
+  int threads = settings.threads.value_or(1);
+  if (threads <= allowed_cores()) return;
+  shown.on_warning(fmt::format("{} threads share the {} cores that this process may use", threads,
+                               allowed_cores()));
+}
+
 }  // namespace
 
 int run_train(Options& options) {
@@ -31,6 +39,7 @@ int run_train(Options& options) {
   TrainingJob job = make_job(options);
   MetricsObserver metrics(options, versions());
   std::unique_ptr<Observer> shown = display(options);
+  warn_of_threads(job.settings, *shown);
   TrainingOutcome outcome = train(job, {&metrics, shown.get()}, stop.request());
   return outcome.stopped ? kExitTerminated : 0;
 }
