@@ -9,7 +9,7 @@
 #include <jpeglib.h>
 #include <zlib.h>
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 void put_number(Bytes& out, std::uint32_t v) {
@@ -240,4 +240,4 @@ Image plain_image(int width, int height, int red, int green, int blue) {
   return image;
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -8,7 +8,7 @@
 
 #include "engine/data/image.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -63,4 +63,4 @@ Image test_image(int width, int height, int seed = 0);
 /// All pixels of one colour.
 Image plain_image(int width, int height, int red, int green, int blue);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

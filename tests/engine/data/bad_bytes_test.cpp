@@ -61,52 +61,52 @@ void decode(const Bytes& bytes) {
 }  // namespace
 
 TEST_CASE("bad bytes: JPEG") {
-  test::JpegOptions options;
-  options.exif = test::exif_block(6);
+  testing::JpegOptions options;
+  options.exif = testing::exif_block(6);
   options.progressive = GENERATE(false, true);
   options.luma_h = 2;
   options.restart_interval = 2;
-  CHECK(attack(decode, test::make_jpeg(test::test_image(33, 17), options), 1500) == 0);
+  CHECK(attack(decode, testing::make_jpeg(testing::test_image(33, 17), options), 1500) == 0);
 }
 
 TEST_CASE("bad bytes: JPEG of four inks, and grey") {
-  CHECK(attack(decode, test::make_cmyk_jpeg(16, 9, counted(16 * 9 * 4), true, true), 500) == 0);
-  test::JpegOptions options;
+  CHECK(attack(decode, testing::make_cmyk_jpeg(16, 9, counted(16 * 9 * 4), true, true), 500) == 0);
+  testing::JpegOptions options;
   options.grey = true;
-  CHECK(attack(decode, test::make_jpeg(test::test_image(9, 9), options), 500) == 0);
+  CHECK(attack(decode, testing::make_jpeg(testing::test_image(9, 9), options), 500) == 0);
 }
 
 TEST_CASE("bad bytes: PNG") {
-  test::PngOptions options;
+  testing::PngOptions options;
   options.width = 9;
   options.height = 7;
   options.interlaced = GENERATE(false, true);
-  options.colour = GENERATE(test::PngColour::palette, test::PngColour::rgba);
+  options.colour = GENERATE(testing::PngColour::palette, testing::PngColour::rgba);
   options.palette = counted(3 * 16);
-  options.transparency = options.colour == test::PngColour::palette ? counted(5) : Bytes{};
-  options.chunks = {test::png_chunk("eXIf", test::exif_block(6))};
-  int channels = options.colour == test::PngColour::palette ? 1 : 4;
+  options.transparency = options.colour == testing::PngColour::palette ? counted(5) : Bytes{};
+  options.chunks = {testing::png_chunk("eXIf", testing::exif_block(6))};
+  int channels = options.colour == testing::PngColour::palette ? 1 : 4;
   std::vector<int> samples(static_cast<std::size_t>(9 * 7 * channels), 3);
-  CHECK(attack(decode, test::make_png(options, samples), 1500) == 0);
+  CHECK(attack(decode, testing::make_png(options, samples), 1500) == 0);
 }
 
 TEST_CASE("bad bytes: PNG whose checksums are mended") {
   // Behind a right checksum libpng looks at what flipped bits mean.
-  test::PngOptions options;
+  testing::PngOptions options;
   options.width = 6;
   options.height = 5;
-  Bytes file = test::make_png(options, std::vector<int>(6 * 5 * 3, 200));
+  Bytes file = testing::make_png(options, std::vector<int>(6 * 5 * 3, 200));
   DataRandom random(2, RandomPurpose::synthetic, 0, 0);
   for (int i = 0; i < 1500; ++i) {
     Bytes damaged = file;
     damaged[16 + random.below(13)] ^= static_cast<std::uint8_t>(1 << random.below(8));
     damaged[41 + random.below(20)] ^= static_cast<std::uint8_t>(random.below(3) == 0 ? 4 : 0);
     Bytes header(damaged.begin() + 16, damaged.begin() + 29);
-    Bytes mended = test::png_chunk("IHDR", header);
+    Bytes mended = testing::png_chunk("IHDR", header);
     std::copy(mended.begin(), mended.end(), damaged.begin() + 8);
     std::size_t data = file.size() - 12 - 33 - 12;
     Bytes pixels(damaged.begin() + 41, damaged.begin() + 41 + static_cast<std::ptrdiff_t>(data));
-    Bytes mended_data = test::png_chunk("IDAT", pixels);
+    Bytes mended_data = testing::png_chunk("IDAT", pixels);
     std::copy(mended_data.begin(), mended_data.end(), damaged.begin() + 33);
     survives(decode, damaged);
   }
