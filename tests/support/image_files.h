@@ -51,6 +51,9 @@ struct JpegOptions {
 
 Bytes make_jpeg(const Image& image, const JpegOptions& options = {});
 
+/// The JPEG `file` with other sides in its frame header.
+Bytes with_sides(Bytes file, int width, int height);
+
 /// A JPEG of four inks, `inks` being 4 bytes a pixel as they are to be stored.
 Bytes make_cmyk_jpeg(int width, int height, const Bytes& inks, bool ycck, bool adobe_marker);
 

@@ -1,6 +1,11 @@
 // Parsers on damaged bytes: every cut of small files, and many flipped bits. Each must give an
 // image or a `data` error, in little memory; the sanitizers watch the rest.
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <zlib.h>
+
+#include <algorithm>
 
 #include "engine/data/cifar.h"
 #include "engine/data/decode_image.h"
@@ -58,7 +63,51 @@ void decode(const Bytes& bytes) {
   CHECK(sum >= 0);
 }
 
+/// Peak memory of this process in MiB.
+long peak_mib() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
+
+/// By how many MiB the peak of a process grows that decodes `bytes`; they must be refused.
+int growth_of_refusal(const Bytes& bytes) {
+  pid_t child = ::fork();
+  if (child == 0) {
+    long before = peak_mib();
+    try {
+      decode_image(bytes);
+    } catch (const Error& error) {
+      long grown = std::min(peak_mib() - before, 254L);
+      ::_exit(error.kind() == ErrorKind::data ? static_cast<int>(grown) : 255);
+    }
+    ::_exit(255);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
 }  // namespace
+
+TEST_CASE("bad bytes: claims of many pixels cost no memory") {
+  for (std::uint32_t side : {13000u, 30000u, 65500u, 2147483647u}) {
+    CHECK(growth_of_refusal(testing::make_png_claiming(side, side)) < 64);
+  }
+  for (bool progressive : {false, true}) {
+    testing::JpegOptions options;
+    options.progressive = progressive;
+    Bytes file = testing::make_jpeg(testing::test_image(16, 16), options);
+    for (int side : {13000, 65500}) {
+      CHECK(growth_of_refusal(testing::with_sides(file, side, side)) < 64);
+    }
+  }
+  for (std::uint32_t count : {1000000u, 4294967295u}) {
+    Bytes idx = idx_bytes({2051, count, 10000, 10000}, counted(100));
+    CHECK_THROWS_AS(parse_idx_images(idx, "f", kDefaultMaxPixels), Error);
+  }
+}
 
 TEST_CASE("bad bytes: JPEG") {
   testing::JpegOptions options;

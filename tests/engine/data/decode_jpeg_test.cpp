@@ -44,20 +44,6 @@ Bytes cut(Bytes bytes, std::size_t size) {
   return bytes;
 }
 
-/// Sets the sides in the frame header.
-Bytes with_sides(Bytes file, int width, int height) {
-  for (std::size_t i = 2; i + 9 <= file.size();) {
-    if (file[i + 1] == 0xC0 || file[i + 1] == 0xC2) {
-      for (int k = 0; k < 2; ++k)
-        file[i + 5 + k] = static_cast<std::uint8_t>(height >> (8 - 8 * k));
-      for (int k = 0; k < 2; ++k) file[i + 7 + k] = static_cast<std::uint8_t>(width >> (8 - 8 * k));
-      return file;
-    }
-    i += 2 + file[i + 2] * 256u + file[i + 3];
-  }
-  throw std::runtime_error("no frame header");
-}
-
 }  // namespace
 
 TEST_CASE("jpeg: kinds of files as Pillow decodes them") {
@@ -163,7 +149,7 @@ TEST_CASE("jpeg: every kind of damage is found") {
 }
 
 TEST_CASE("jpeg: sides are held against the limit before anything is allocated") {
-  Bytes file = with_sides(testing::make_jpeg(testing::test_image(16, 16)), 65500, 65500);
+  Bytes file = testing::with_sides(testing::make_jpeg(testing::test_image(16, 16)), 65500, 65500);
   expect_error(ErrorKind::data, {"too large", "65500 x 65500", "178956970"},
                [&] { decode_image(file); });
   Bytes small = testing::make_jpeg(testing::test_image(20, 10));
@@ -173,7 +159,7 @@ TEST_CASE("jpeg: sides are held against the limit before anything is allocated")
 }
 
 TEST_CASE("jpeg: a short file cannot claim many pixels") {
-  Bytes file = with_sides(testing::make_jpeg(testing::test_image(16, 16)), 13000, 13000);
+  Bytes file = testing::with_sides(testing::make_jpeg(testing::test_image(16, 16)), 13000, 13000);
   expect_error(ErrorKind::data, {"cannot hold", "169000000"}, [&] { decode_image(file); });
 }
 
