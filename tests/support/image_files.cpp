@@ -9,7 +9,7 @@
 #include <jpeglib.h>
 #include <zlib.h>
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 void put_number(Bytes& out, std::uint32_t v) {
@@ -199,6 +199,18 @@ Bytes make_jpeg(const Image& image, const JpegOptions& o) {
   });
 }
 
+Bytes with_sides(Bytes file, int width, int height) {
+  std::size_t at = 2;
+  while (at + 9 <= file.size() && file[at + 1] != 0xC0 && file[at + 1] != 0xC2) {
+    at += 2 + file[at + 2] * 256u + file[at + 3];
+  }
+  for (std::size_t k = 0; k < 2; ++k) {
+    file.at(at + 5 + k) = static_cast<std::uint8_t>(height >> (8 - 8 * k));
+    file.at(at + 7 + k) = static_cast<std::uint8_t>(width >> (8 - 8 * k));
+  }
+  return file;
+}
+
 Bytes make_cmyk_jpeg(int width, int height, const Bytes& inks, bool ycck, bool adobe_marker) {
   return compress_jpeg(width, height, 4, inks, [&](auto& info) {
     info.in_color_space = JCS_CMYK;
@@ -240,4 +252,4 @@ Image plain_image(int width, int height, int red, int green, int blue) {
   return image;
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -8,7 +8,7 @@
 
 #include "engine/data/image.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 using Bytes = std::vector<std::uint8_t>;
 
@@ -51,6 +51,9 @@ struct JpegOptions {
 
 Bytes make_jpeg(const Image& image, const JpegOptions& options = {});
 
+/// The JPEG `file` with other sides in its frame header.
+Bytes with_sides(Bytes file, int width, int height);
+
 /// A JPEG of four inks, `inks` being 4 bytes a pixel as they are to be stored.
 Bytes make_cmyk_jpeg(int width, int height, const Bytes& inks, bool ycck, bool adobe_marker);
 
@@ -63,4 +66,4 @@ Image test_image(int width, int height, int seed = 0);
 /// All pixels of one colour.
 Image plain_image(int width, int height, int red, int green, int blue);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

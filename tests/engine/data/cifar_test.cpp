@@ -38,7 +38,7 @@ TEST_CASE("cifar10: planes become pixels, files follow each other") {
     CHECK(train->label(i) == i);
     Image image = train->read(i);
     auto v = [i](int base) { return static_cast<std::uint8_t>(base + i); };
-    CHECK(image.pixels == test::plain_image(32, 32, v(10), v(20), v(30)).pixels);
+    CHECK(image.pixels == testing::plain_image(32, 32, v(10), v(20), v(30)).pixels);
   }
   CHECK(train->image_path_or_name(7) == folder / "data_batch_2.bin record 2");
   CHECK(any_holds(train->notes(), "2 of 5"));

@@ -14,8 +14,6 @@
 
 namespace convoy::testing {
 
-using test::Bytes;
-
 /// Writes a file below `folder`, making the folders on the way; its path.
 inline std::string put_file(const TemporaryFolder& folder, const std::string& name,
                             const Bytes& bytes) {
@@ -28,7 +26,8 @@ inline std::string put_file(const TemporaryFolder& folder, const std::string& na
 /// A PNG of one colour below `folder`.
 inline std::string put_png(const TemporaryFolder& folder, const std::string& name, int side = 8,
                            int value = 100) {
-  return put_file(folder, name, test::make_png(test::plain_image(side, side, value, value, value)));
+  return put_file(folder, name,
+                  testing::make_png(testing::plain_image(side, side, value, value, value)));
 }
 
 inline void put_number(Bytes& out, std::uint32_t v) {

@@ -44,20 +44,6 @@ Bytes cut(Bytes bytes, std::size_t size) {
   return bytes;
 }
 
-/// Sets the sides in the frame header.
-Bytes with_sides(Bytes file, int width, int height) {
-  for (std::size_t i = 2; i + 9 <= file.size();) {
-    if (file[i + 1] == 0xC0 || file[i + 1] == 0xC2) {
-      for (int k = 0; k < 2; ++k)
-        file[i + 5 + k] = static_cast<std::uint8_t>(height >> (8 - 8 * k));
-      for (int k = 0; k < 2; ++k) file[i + 7 + k] = static_cast<std::uint8_t>(width >> (8 - 8 * k));
-      return file;
-    }
-    i += 2 + file[i + 2] * 256u + file[i + 3];
-  }
-  throw std::runtime_error("no frame header");
-}
-
 }  // namespace
 
 TEST_CASE("jpeg: kinds of files as Pillow decodes them") {
@@ -75,9 +61,9 @@ TEST_CASE("jpeg: kinds of files as Pillow decodes them") {
 }
 
 TEST_CASE("jpeg: grey is repeated") {
-  test::JpegOptions options;
+  testing::JpegOptions options;
   options.grey = true;
-  Image image = decode_image(test::make_jpeg(test::test_image(20, 10), options));
+  Image image = decode_image(testing::make_jpeg(testing::test_image(20, 10), options));
   for (std::size_t i = 0; i < image.pixels.size(); i += 3) {
     REQUIRE(image.pixels[i] == image.pixels[i + 1]);
     REQUIRE(image.pixels[i] == image.pixels[i + 2]);
@@ -94,9 +80,9 @@ TEST_CASE("jpeg: inks become RGB, with and without Adobe's inversion") {
       inverted.push_back(static_cast<std::uint8_t>(255 - ink));
     }
   }
-  Bytes expected = test::plain_image(8, 8, 44, 124, 204).pixels;
+  Bytes expected = testing::plain_image(8, 8, 44, 124, 204).pixels;
   auto decoded = [](const Bytes& inks, bool ycck, bool adobe) {
-    return decode_image(test::make_cmyk_jpeg(8, 8, inks, ycck, adobe)).pixels;
+    return decode_image(testing::make_cmyk_jpeg(8, 8, inks, ycck, adobe)).pixels;
   };
   CHECK(difference(decoded(plain, false, false), expected).most <= 2);
   CHECK(difference(decoded(inverted, false, true), expected).most <= 2);
@@ -104,48 +90,48 @@ TEST_CASE("jpeg: inks become RGB, with and without Adobe's inversion") {
 }
 
 TEST_CASE("jpeg: a rotation is seen, pixels stay as stored") {
-  Image stored = test::plain_image(48, 32, 255, 0, 0);
+  Image stored = testing::plain_image(48, 32, 255, 0, 0);
   for (int y = 0; y < 32; ++y) {
     for (int x = 24; x < 48; ++x) {
       stored.pixels[(y * 48 + x) * 3] = 0;
       stored.pixels[(y * 48 + x) * 3 + 2] = 255;
     }
   }
-  test::JpegOptions options;
-  options.exif = test::exif_block(6);
-  Image image = decode_image(test::make_jpeg(stored, options));
+  testing::JpegOptions options;
+  options.exif = testing::exif_block(6);
+  Image image = decode_image(testing::make_jpeg(stored, options));
   CHECK(image.rotated);
   CHECK(image.width == 48);
   CHECK(image.height == 32);
   CHECK(difference(image.pixels, stored.pixels).most <= 4);
-  options.exif = test::exif_block(1);
-  CHECK_FALSE(decode_image(test::make_jpeg(stored, options)).rotated);
+  options.exif = testing::exif_block(1);
+  CHECK_FALSE(decode_image(testing::make_jpeg(stored, options)).rotated);
 }
 
 TEST_CASE("jpeg: no cut of an EXIF block rejects the image") {
-  Bytes block = test::exif_block(6);
+  Bytes block = testing::exif_block(6);
   for (std::size_t size = 1; size < block.size(); ++size) {
-    test::JpegOptions options;
+    testing::JpegOptions options;
     options.exif = cut(block, size);
-    CHECK(decode_image(test::make_jpeg(test::test_image(8, 8), options)).width == 8);
+    CHECK(decode_image(testing::make_jpeg(testing::test_image(8, 8), options)).width == 8);
   }
 }
 
 TEST_CASE("exif: both byte orders, and nonsense") {
-  Bytes little = test::exif_block(8);
+  Bytes little = testing::exif_block(8);
   CHECK(exif_orientation(little) == 8);
   Bytes big = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 3, 0, 0};
   CHECK(exif_orientation(big) == 3);
   CHECK(exif_orientation(cut(big, 19)) == 1);
-  CHECK(exif_orientation(test::exif_block(9)) == 1);
-  CHECK(exif_orientation(test::exif_block(0)) == 1);
+  CHECK(exif_orientation(testing::exif_block(9)) == 1);
+  CHECK(exif_orientation(testing::exif_block(0)) == 1);
   CHECK(exif_orientation({}) == 1);
   little[4] = little[5] = little[6] = little[7] = 0xFF;  // directory beyond the end
   CHECK(exif_orientation(little) == 1);
 }
 
 TEST_CASE("jpeg: every kind of damage is found") {
-  Bytes file = test::make_jpeg(test::test_image(64, 48));
+  Bytes file = testing::make_jpeg(testing::test_image(64, 48));
   std::size_t data = scan_data(file);
   auto fails = [](const Bytes& bytes, std::string_view reason) {
     expect_error(ErrorKind::data, {reason}, [&] { decode_image(bytes); });
@@ -163,27 +149,27 @@ TEST_CASE("jpeg: every kind of damage is found") {
 }
 
 TEST_CASE("jpeg: sides are held against the limit before anything is allocated") {
-  Bytes file = with_sides(test::make_jpeg(test::test_image(16, 16)), 65500, 65500);
+  Bytes file = testing::with_sides(testing::make_jpeg(testing::test_image(16, 16)), 65500, 65500);
   expect_error(ErrorKind::data, {"too large", "65500 x 65500", "178956970"},
                [&] { decode_image(file); });
-  Bytes small = test::make_jpeg(test::test_image(20, 10));
+  Bytes small = testing::make_jpeg(testing::test_image(20, 10));
   CHECK(decode_image(small, 200).width == 20);
   expect_error(ErrorKind::data, {"too large", "20 x 10", "limit 199"},
                [&] { decode_image(small, 199); });
 }
 
 TEST_CASE("jpeg: a short file cannot claim many pixels") {
-  Bytes file = with_sides(test::make_jpeg(test::test_image(16, 16)), 13000, 13000);
+  Bytes file = testing::with_sides(testing::make_jpeg(testing::test_image(16, 16)), 13000, 13000);
   expect_error(ErrorKind::data, {"cannot hold", "169000000"}, [&] { decode_image(file); });
 }
 
 TEST_CASE("jpeg: more than 100 scans are refused") {
-  test::JpegOptions options;
+  testing::JpegOptions options;
   options.scan_a_coefficient = true;
-  Bytes file = test::make_jpeg(test::test_image(16, 16), options);  // 190 scans
+  Bytes file = testing::make_jpeg(testing::test_image(16, 16), options);  // 190 scans
   expect_error(ErrorKind::data, {"more than 100 scans"}, [&] { decode_image(file); });
   options.grey = true;  // 64 scans
-  CHECK(decode_image(test::make_jpeg(test::test_image(16, 16), options)).width == 16);
+  CHECK(decode_image(testing::make_jpeg(testing::test_image(16, 16), options)).width == 16);
 }
 
 TEST_CASE("image types: what is not read is said") {
@@ -204,8 +190,8 @@ TEST_CASE("image types: what is not read is said") {
 TEST_CASE("read_image_file: errors name the file, a type is known by its bytes") {
   TemporaryFolder folder;
   std::string png =
-      put_file(folder, "photo.JPEG", test::make_png(test::plain_image(3, 2, 1, 2, 3)));
-  CHECK(read_image_file(png).pixels == test::plain_image(3, 2, 1, 2, 3).pixels);
+      put_file(folder, "photo.JPEG", testing::make_png(testing::plain_image(3, 2, 1, 2, 3)));
+  CHECK(read_image_file(png).pixels == testing::plain_image(3, 2, 1, 2, 3).pixels);
   std::string bad = put_file(folder, "b\xFF\n.png", {});
   expect_error(ErrorKind::data, {"b\\xFF\\x0A.png: 0 bytes"}, [&] { read_image_file(bad); });
   expect_error(ErrorKind::data, {"absent.png", "No such file"},

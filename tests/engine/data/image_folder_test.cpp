@@ -196,9 +196,9 @@ TEST_CASE("folder: names of any bytes, shown on one line") {
 
 TEST_CASE("folder: rotations are counted once each") {
   TemporaryFolder folder;
-  test::JpegOptions options;
-  options.exif = test::exif_block(6);
-  put_file(folder, "train/a/1.jpg", test::make_jpeg(test::test_image(8, 8), options));
+  testing::JpegOptions options;
+  options.exif = testing::exif_block(6);
+  put_file(folder, "train/a/1.jpg", testing::make_jpeg(testing::test_image(8, 8), options));
   put_png(folder, "train/a/2.png");
   FolderPair pair = open(folder);
   CHECK(pair.train->reading_notes().empty());

@@ -75,7 +75,7 @@ class FailingSet : public Dataset {
       if (how_ == How::other_error) CONVOY_FAIL(resource, "image {}: no room", i);
       CONVOY_FAIL(data, "image {}: broken", i);
     }
-    return test::plain_image(8, 8, static_cast<int>(i), 0, 0);
+    return testing::plain_image(8, 8, static_cast<int>(i), 0, 0);
   }
 
  private:
@@ -153,7 +153,7 @@ TEST_CASE("loader: replicas share each batch, every image once") {
 
 TEST_CASE("loader: 32 copies of one image are varied in 32 ways, the same for any threads") {
   TemporaryFolder folder;
-  Bytes png = test::make_png(test::test_image(40, 30));
+  Bytes png = testing::make_png(testing::test_image(40, 30));
   for (int i = 10; i < 42; ++i) put_file(folder, "train/a/" + std::to_string(i) + ".png", png);
   auto set = open_image_folder(folder.path(), kDefaultMaxPixels).train;
   auto batches = load(set, options_of(32, 2));
@@ -192,10 +192,10 @@ TEST_CASE("loader: bad images stop by default, the first in order is named") {
 
 TEST_CASE("loader: skipped images leave their place empty") {
   TemporaryFolder folder;
-  Bytes jpeg = test::make_jpeg(test::test_image(40, 30));
+  Bytes jpeg = testing::make_jpeg(testing::test_image(40, 30));
   std::size_t scan = 0;
   while (!(jpeg[scan] == 0xFF && jpeg[scan + 1] == 0xDA)) ++scan;
-  Bytes wrong_checksum = test::make_png(test::test_image(40, 30));
+  Bytes wrong_checksum = testing::make_png(testing::test_image(40, 30));
   wrong_checksum[wrong_checksum.size() - 13] ^= 1;
   for (int i = 10; i < 30; ++i) put_png(folder, "train/a/" + std::to_string(i) + ".png", 8, i);
   auto cut = [&](std::size_t size) {

@@ -53,13 +53,13 @@ TEST_CASE("resize: a cropped view is an image of its own") {
 }
 
 TEST_CASE("resize: a window of a huge result needs little") {
-  Image thin = test::plain_image(1, 5000, 7, 8, 9);
+  Image thin = testing::plain_image(1, 5000, 7, 8, 9);
   Image part = resize_window(thin.view(), {256, 256 * 5000}, {16, 600000, 224, 224});
-  CHECK(part.pixels == test::plain_image(224, 224, 7, 8, 9).pixels);
+  CHECK(part.pixels == testing::plain_image(224, 224, 7, 8, 9).pixels);
 }
 
 TEST_CASE("resize: impossible sizes") {
-  Image image = test::plain_image(4, 4, 1, 2, 3);
+  Image image = testing::plain_image(4, 4, 1, 2, 3);
   expect_error(ErrorKind::usage, {"0 x 3"}, [&] { resize(image.view(), 0, 3); });
   expect_error(ErrorKind::usage, {"box (0, 0, 5, 4)", "4 x 4"}, [&] {
     resize(image.view(), 2, 2, {0, 0, 5, 4});

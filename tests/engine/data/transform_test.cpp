@@ -59,31 +59,31 @@ Bytes flipped(const Image& image) {
 }  // namespace
 
 TEST_CASE("transform: an image of the image size is used as it is") {
-  Image image = test::test_image(24, 24);
+  Image image = testing::test_image(24, 24);
   CHECK(eval_bytes(image, 24, ResizeRule::centre_crop) == image.pixels);
   CHECK(eval_bytes(image, 24, ResizeRule::stretch) == image.pixels);
 }
 
 TEST_CASE("transform: else the shorter side is round(size / 0.875), centre cropped") {
   // size 28: shorter side 32; 40 x 60 becomes 32 x 48; crop at (2, 10).
-  Image tall = test::test_image(40, 60);
+  Image tall = testing::test_image(40, 60);
   Image whole = resize(tall.view(), 32, 48);
   CHECK(eval_bytes(tall, 28, ResizeRule::centre_crop) ==
         padded_part(whole.view(), {2, 10, 28, 28}).pixels);
   // 61 x 40 becomes 48 x 32 (48.8 cut down); crop at (10, 2).
-  Image wide = test::test_image(61, 40);
+  Image wide = testing::test_image(61, 40);
   whole = resize(wide.view(), 48, 32);
   CHECK(eval_bytes(wide, 28, ResizeRule::centre_crop) ==
         padded_part(whole.view(), {10, 2, 28, 28}).pixels);
   // size 32: shorter side 37 (36.57); half pixels go to the even side: 2.5 becomes 2.
-  Image square = test::test_image(50, 50);
+  Image square = testing::test_image(50, 50);
   whole = resize(square.view(), 37, 37);
   CHECK(eval_bytes(square, 32, ResizeRule::centre_crop) ==
         padded_part(whole.view(), {2, 2, 32, 32}).pixels);
 }
 
 TEST_CASE("transform: stretched sets are resized whole") {
-  Image image = test::test_image(28, 28);
+  Image image = testing::test_image(28, 28);
   CHECK(eval_bytes(image, 32, ResizeRule::stretch) == resize(image.view(), 32, 32).pixels);
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("transform: values and layout are torch's") {
 }
 
 TEST_CASE("transform: training crops, pads and flips as augmentation() says") {
-  Image image = test::test_image(40, 30);
+  Image image = testing::test_image(40, 30);
   bool seen[2] = {false, false};
   for (std::int64_t id = 0; id < 12; ++id) {
     Augmentation a = augmentation(AugmentRule::resized_crop, 5, 1, id, 40, 30);
@@ -117,7 +117,7 @@ TEST_CASE("transform: training crops, pads and flips as augmentation() says") {
           (a.flip ? flipped(expected) : expected.pixels));
   }
   CHECK((seen[0] && seen[1]));
-  Image small = test::test_image(32, 32);
+  Image small = testing::test_image(32, 32);
   for (std::int64_t id = 0; id < 12; ++id) {
     Augmentation a = augmentation(AugmentRule::pad_crop_flip, 5, 1, id, 32, 32);
     Image expected = padded_part(small.view(), a.box);
@@ -129,7 +129,7 @@ TEST_CASE("transform: training crops, pads and flips as augmentation() says") {
 }
 
 TEST_CASE("transform: padding is black") {
-  Image image = test::plain_image(2, 2, 9, 9, 9);
+  Image image = testing::plain_image(2, 2, 9, 9, 9);
   Image part = padded_part(image.view(), {-1, 1, 3, 2});
   CHECK(part.pixels == Bytes{0, 0, 0, 9, 9, 9, 9, 9, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   CHECK(padded_part(image.view(), {5, 5, 1, 1}).pixels == Bytes{0, 0, 0});
@@ -137,8 +137,8 @@ TEST_CASE("transform: padding is black") {
 
 TEST_CASE("transform: one file for predict") {
   TemporaryFolder folder;
-  Image image = test::test_image(40, 60);
-  std::string path = put_file(folder, "x.png", test::make_png(image));
+  Image image = testing::test_image(40, 60);
+  std::string path = put_file(folder, "x.png", testing::make_png(image));
   CHECK(bytes_of_planes(load_image_for_eval(path, 28, kBytes, 10000)) ==
         eval_bytes(image, 28, ResizeRule::centre_crop));
   expect_error(ErrorKind::data, {"x.png: too large", "40 x 60"},
@@ -155,8 +155,9 @@ TEST_CASE("transform: impossible settings") {
 }
 
 TEST_CASE("transform: extreme sides end in small results") {
-  Image thin = test::plain_image(1, 3000, 50, 60, 70);
-  CHECK(eval_bytes(thin, 8, ResizeRule::centre_crop) == test::plain_image(8, 8, 50, 60, 70).pixels);
+  Image thin = testing::plain_image(1, 3000, 50, 60, 70);
+  CHECK(eval_bytes(thin, 8, ResizeRule::centre_crop) ==
+        testing::plain_image(8, 8, 50, 60, 70).pixels);
   CHECK(train_bytes(thin, 8, AugmentRule::resized_crop, 0) ==
-        test::plain_image(8, 8, 50, 60, 70).pixels);
+        testing::plain_image(8, 8, 50, 60, 70).pixels);
 }
