@@ -58,16 +58,20 @@ void HostContext::copy_in(Stream& stream, void* target, const void* source, std:
   // The caller may reuse its memory at once, and the host must not wait for the stream.
   const auto* first = static_cast<const std::byte*>(source);
   auto staged = std::make_shared<std::vector<std::byte>>(first, first + bytes);
-  host(stream).submit([=] { std::memcpy(target, staged->data(), bytes); });
+  host(stream).submit([=] { std::copy_n(staged->data(), bytes, static_cast<std::byte*>(target)); });
 }
 
 void HostContext::copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) {
-  host(stream).submit([=] { std::memcpy(target, source, bytes); });
+  host(stream).submit([=] {
+    std::copy_n(static_cast<const std::byte*>(source), bytes, static_cast<std::byte*>(target));
+  });
   stream.synchronize();
 }
 
 void HostContext::copy(Stream& stream, void* target, const void* source, std::size_t bytes) {
-  host(stream).submit([=] { std::memmove(target, source, bytes); });
+  host(stream).submit([=] {
+    if (bytes > 0) std::memmove(target, source, bytes);
+  });
 }
 
 }  // namespace convoy
