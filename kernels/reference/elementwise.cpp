@@ -1,6 +1,8 @@
 // Elementwise functions by the formulas of elementwise_list.h, in double; fill and scale.
 #include "kernels/elementwise.h"
 
+#include <algorithm>
+
 #include "kernels/reference/common.h"
 #include "kernels/reference/reference.h"
 

@@ -14,7 +14,9 @@ std::size_t layout_bytes(LayoutId layout, const Shape& shape, DType dtype) {
 void reorder(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y) {
   const DType dtype = common_dtype("reorder", {x, y});
   const std::size_t bytes = layout_bytes(y.layout, shape, dtype);
-  host(stream).submit([=] { std::memmove(y.data, x.data, bytes); });
+  host(stream).submit([=] {
+    if (bytes > 0) std::memmove(y.data, x.data, bytes);
+  });
 }
 
 }  // namespace convoy::reference

@@ -1,4 +1,5 @@
 // Pooling over windows of x (n, c, h, w), plane by plane.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 
 #include "kernels/base/host_stream.h"
 #include "tests/support/error_of.h"
@@ -95,8 +96,8 @@ TEST_CASE("memory_pool: what a stream has freed is anybody's when it is gone") {
   drop(std::move(late));  // freed after its stream has gone
   MemoryPool::Block small = f.pool.allocate(1000, f.other.get());
   MemoryPool::Block large = f.pool.allocate(2 * kMiB, f.other.get());
-  CHECK(small.data() == early_data);
-  CHECK(large.data() == late_data);
+  // Both segments are whole again, so that either may be split first.
+  CHECK(std::set{small.data(), large.data()} == std::set{early_data, late_data});
   CHECK(f.system_requests() == 2);
 }
 
