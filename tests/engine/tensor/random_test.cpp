@@ -39,6 +39,15 @@ TEST_CASE("random: the same seed and name give the same numbers, others give oth
   CHECK(RandomStream(1, "a").uniform(0).empty());
 }
 
+TEST_CASE("random: values of fixtures/make_philox_values.py") {
+  const RandomStream stream(0x0123456789ABCDEF, "conv1.weight");
+  CHECK(stream.uniform(5) == Values{0.6744902777400276, 0.007784968231608791, 0.7614253784829281,
+                                    0.6245690910117684, 0.9953823916853725});
+  const Values normal = stream.normal(2);
+  CHECK(std::abs(normal[0] - 1.4964489325972627) < 1e-15);
+  CHECK(std::abs(normal[1] - 0.07325633282657038) < 1e-15);
+}
+
 TEST_CASE("random: uniform numbers") {
   const Values numbers = RandomStream(5, "uniform").uniform(100001);
   CHECK(numbers.size() == 100001);
