@@ -1,0 +1,200 @@
+// Backward: what adds up, what is refused, when hooks fire, across devices.
+#include "engine/autograd/backward.h"
+
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "engine/autograd/grad_mode.h"
+#include "engine/ops/ops.h"
+#include "kernels/base/context.h"
+#include "tests/engine/gradient_case.h"
+#include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
+
+namespace convoy::test {
+namespace {
+
+using testing::expect_error;
+using Values = std::vector<double>;
+
+Tensor leaf(const Values& values, const char* device = "ref:0") {
+  Tensor x = Tensor::from(values, {std::ssize(values)}, {DType::f64, device});
+  x.set_requires_grad();
+  return x;
+}
+
+Values grad(const Tensor& x) {
+  return x.grad().to_vector<double>();
+}
+
+}  // namespace
+
+TEST_CASE("backward adds to what is there") {
+  const Tensor x = leaf({1, 2});
+  sum(square(x)).backward();
+  CHECK(grad(x) == Values{2, 4});
+  sum(square(x)).backward();
+  CHECK(grad(x) == Values{4, 8});
+  x.grad() = Tensor();
+  sum(x).backward();
+  CHECK(grad(x) == Values{1, 1});
+}
+
+TEST_CASE("shared subexpressions count as often as they are used") {
+  const Tensor x = leaf({1, 2, 3});
+  const Tensor y = square(x);
+  sum(y * y + y + x).backward();  // x^4 + x^2 + x
+  CHECK(grad(x) == Values{4 + 2 + 1, 32 + 4 + 1, 108 + 6 + 1});
+}
+
+TEST_CASE("gradients do not share memory with each other or with what was given") {
+  const Tensor a = leaf({1, 2}), b = leaf({3, 4});
+  const Tensor dy = Tensor::from(Values{1, 1}, {2}, kOracle);
+  backward({a + b}, {dy});
+  a.grad().fill_(7);
+  CHECK(grad(b) == Values{1, 1});
+  CHECK(dy.to_vector<double>() == Values{1, 1});
+  backward({a.reshape({2, 1}).reshape({2})}, {dy});
+  CHECK(grad(a) == Values{8, 8});
+  CHECK(dy.to_vector<double>() == Values{1, 1});
+}
+
+TEST_CASE("several roots give the gradient of their sum") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = square(x);
+  backward({sum(y), y, x},
+           {{}, Tensor::from(Values{1, 10}, {2}, kOracle), Tensor::ones({2}, kOracle)});
+  CHECK(grad(x) == Values{2 + 2 + 1, 4 + 40 + 1});
+}
+
+TEST_CASE("a leaf can be a root, and its hook is called") {
+  const Tensor x = leaf({3});
+  int calls = 0;
+  x.on_gradient([&](Tensor&) { ++calls; });
+  x.backward();
+  CHECK(grad(x) == Values{1});
+  CHECK(calls == 1);
+}
+
+TEST_CASE("saved values that were overwritten are refused") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = sum(square(x));
+  Tensor(x).fill_(3);
+  expect_error(ErrorKind::usage, {"square", "saved for backward", "overwritten"},
+               [&] { y.backward(); });
+  const Tensor a = leaf({1, 2}), b = leaf({1, 2});
+  const Tensor product = sum(a * b);
+  b.slice(0, 1).zero_();  // a view writes into the same memory
+  expect_error(ErrorKind::usage, {"multiply", "overwritten"}, [&] { product.backward(); });
+}
+
+TEST_CASE("values that backward does not need may be overwritten") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = sum(sigmoid(x) + x);
+  const Tensor z = sum(x);
+  Tensor(x).detach().fill_(3);
+  CHECK_NOTHROW(z.backward());
+  CHECK_THROWS_AS(y.backward(), Error);
+}
+
+TEST_CASE("a graph serves once, unless it is kept") {
+  const Tensor x = leaf({1, 2});
+  const Tensor y = sum(square(x));
+  backward({y}, {}, {.postponed = nullptr, .retain_graph = true});
+  CHECK(grad(x) == Values{2, 4});
+  y.backward();
+  CHECK(grad(x) == Values{4, 8});
+  expect_error(ErrorKind::usage, {"backward", "used and freed", "retain_graph"},
+               [&] { y.backward(); });
+  CHECK(grad(x) == Values{4, 8});
+  const Tensor on_top = sum(square(y));
+  expect_error(ErrorKind::usage, {"used and freed"}, [&] { on_top.backward(); });
+}
+
+TEST_CASE("inside a NoGradScope nothing is recorded") {
+  const Tensor x = leaf({1, 2});
+  {
+    NoGradScope outer;
+    CHECK_FALSE(grad_enabled());
+    { NoGradScope inner; }
+    CHECK_FALSE(grad_enabled());
+    const Tensor y = sum(square(x));
+    CHECK_FALSE(y.requires_grad());
+    CHECK(y.is_leaf());
+  }
+  CHECK(grad_enabled());
+  CHECK(sum(square(x)).requires_grad());
+  CHECK_FALSE(sum(square(x.detach())).requires_grad());
+}
+
+TEST_CASE("only leaves that ask for a gradient get one") {
+  const Tensor x = leaf({1, 2});
+  const Tensor constant = Tensor::ones({2}, kOracle);
+  sum(multiply(x, constant)).backward();
+  CHECK_FALSE(constant.grad().defined());
+  Tensor off = leaf({1, 2});
+  off.set_requires_grad(false);
+  CHECK_FALSE(sum(off).requires_grad());
+}
+
+TEST_CASE("hooks are called once, when the gradient is final") {
+  const Tensor w = leaf({2}), x = leaf({3});
+  std::vector<std::string> calls;
+  Values seen;
+  w.on_gradient([&](Tensor& tensor) {
+    calls.push_back("w");
+    seen = grad(tensor);
+  });
+  x.on_gradient([&](Tensor&) { calls.push_back("x"); });
+  sum(w * (w * x)).backward();  // w is used twice: d = 2 w x
+  CHECK(std::count(calls.begin(), calls.end(), "w") == 1);
+  CHECK(std::count(calls.begin(), calls.end(), "x") == 1);
+  CHECK(seen == Values{12});
+  sum(w).backward();
+  CHECK(std::count(calls.begin(), calls.end(), "w") == 2);
+  CHECK(seen == Values{13});
+}
+
+TEST_CASE("gradients come back over devices") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4}, "ref:1");
+  const Tensor there = square(x).to(Device("ref:1")) * w;
+  const Tensor here = there.to(Device("ref:0")) * x;  // x^3 w
+  sum(here).backward();
+  CHECK(here.device() == Device("ref:0"));
+  CHECK(x.grad().device() == Device("ref:0"));
+  CHECK(w.grad().device() == Device("ref:1"));
+  CHECK(grad(x) == Values{9, 48});
+  CHECK(grad(w) == Values{1, 8});
+}
+
+TEST_CASE("a copy to another device holds the values of its time") {
+  const Tensor x = leaf({1, 2});
+  std::promise<void> gate;
+  Stream& there = context("ref:1").default_stream();
+  there.host_call([open = gate.get_future().share()] { open.wait(); });
+  const Tensor copy = x.to(Device("ref:1"));
+  Tensor(x).detach().fill_(7);  // ref:0 could do it at once
+  std::thread opener([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.set_value();
+  });
+  CHECK(copy.to_vector<double>() == Values{1, 2});
+  CHECK(x.to_vector<double>() == Values{7, 7});
+  opener.join();
+}
+
+TEST_CASE("a long chain does not recurse") {
+  const Tensor x = leaf({1});
+  const Tensor one = Tensor::ones({1}, kOracle);
+  Tensor y = x;
+  for (int i = 0; i < 100000; ++i) y = y + one;
+  y.backward();
+  CHECK(grad(x) == Values{1});
+  Tensor unused = x;
+  for (int i = 0; i < 100000; ++i) unused = unused + one;
+  unused = Tensor();  // frees the chain without a backward
+  CHECK(y.item() == 100001);
+}
+
+}  // namespace convoy::test

@@ -1,0 +1,194 @@
+// Modules: names, state_dict and what it refuses, modes, moves.
+#include "engine/nn/module.h"
+
+#include "engine/nn/layers.h"
+#include "kernels/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace convoy::test {
+namespace {
+
+using testing::expect_error;
+using Names = std::vector<std::string>;
+
+// conv, then a child with a norm and a linear layer.
+class Tree : public Module {
+ public:
+  Tree() {
+    scale = register_parameter("scale", Tensor::ones({1}));
+    conv = register_module("conv", std::make_shared<Conv2d>(1, 2, 3));
+    auto head = std::make_shared<Sequential>();
+    head->add("norm", std::make_shared<BatchNorm2d>(2)).add("fc", std::make_shared<Linear>(2, 3));
+    register_module("head", head);
+  }
+  void add_again() { register_module("conv", std::make_shared<Relu>()); }
+
+  Tensor scale;
+  std::shared_ptr<Conv2d> conv;
+};
+
+Names names_of(const NamedTensors& tensors) {
+  Names names;
+  for (const auto& [name, tensor] : tensors) names.push_back(name);
+  return names;
+}
+
+NamedTensors without(NamedTensors state, const std::string& name) {
+  std::erase_if(state, [&](const auto& entry) { return entry.first == name; });
+  return state;
+}
+
+Tensor find(const NamedTensors& state, const std::string& name) {
+  for (const auto& [key, tensor] : state) {
+    if (key == name) return tensor;
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("module: names in the order of registration") {
+  Tree tree;
+  CHECK(names_of(tree.named_parameters()) == Names{"scale", "conv.weight", "conv.bias",
+                                                   "head.norm.weight", "head.norm.bias",
+                                                   "head.fc.weight", "head.fc.bias"});
+  CHECK(names_of(tree.named_buffers()) == Names{"head.norm.running_mean", "head.norm.running_var"});
+  CHECK(tree.state_dict().size() == 10);
+  CHECK(tree.parameter_count() == 1 + 18 + 2 + 4 + 6 + 3);
+  CHECK(tree.parameters().size() == 7);
+  for (const Tensor& parameter : tree.parameters()) CHECK(parameter.requires_grad());
+  CHECK_FALSE(tree.named_buffers()[0].second.requires_grad());
+  expect_error(ErrorKind::usage, {"'conv'"}, [&] { tree.add_again(); });
+}
+
+TEST_CASE("module: for_each visits parents before children") {
+  Tree tree;
+  Names names;
+  tree.for_each([&](const std::string& name, Module&) { names.push_back(name); });
+  CHECK(names == Names{"", "conv", "head", "head.norm", "head.fc"});
+}
+
+TEST_CASE("module: a state moves from one module to another") {
+  Tree one, two;
+  one.initialize(1);
+  two.initialize(2);
+  auto norm =
+      std::dynamic_pointer_cast<BatchNorm2d>(one.children()[1].second->children()[0].second);
+  norm->num_batches_tracked = 7;
+  norm->running_mean.fill_(0.5);
+  CHECK(find(one.state_dict(), "head.norm.num_batches_tracked").item() == 7);
+  two.load_state_dict(one.state_dict());
+  const NamedTensors from = one.state_dict(), to = two.state_dict();
+  REQUIRE(names_of(from) == names_of(to));
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    CHECK(from[i].second.to_bytes() == to[i].second.to_bytes());
+    CHECK(from[i].second.dtype() == to[i].second.dtype());
+  }
+  one.scale.fill_(9);
+  CHECK(two.scale.item() == 1);
+}
+
+TEST_CASE("module: save and load") {
+  testing::TemporaryFolder folder;
+  const std::string path = folder / "weights.safetensors";
+  Tree one, two;
+  one.initialize(1);
+  one.scale.fill_(4);
+  save(one, path);
+  load(two, path);
+  const NamedTensors from = one.state_dict(), to = two.state_dict();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    CHECK(from[i].second.to_bytes() == to[i].second.to_bytes());
+  }
+  Linear other(3, 2);
+  CHECK_THROWS_AS(load(other, path), Error);
+}
+
+TEST_CASE("module: counters may be missing") {
+  Tree one, two;
+  CHECK_NOTHROW(two.load_state_dict(without(one.state_dict(), "head.norm.num_batches_tracked")));
+}
+
+TEST_CASE("module: a state that does not fit is refused whole") {
+  Tree one, two;
+  one.scale.fill_(5);
+  NamedTensors extra = one.state_dict();
+  extra.emplace_back("stranger", Tensor::zeros({1}));
+  expect_error(ErrorKind::checkpoint, {"0 missing", "1 unexpected", "stranger"},
+               [&] { two.load_state_dict(extra); });
+  const NamedTensors missing = without(one.state_dict(), "conv.bias");
+  expect_error(ErrorKind::checkpoint, {"1 missing", "conv.bias", "0 unexpected"},
+               [&] { two.load_state_dict(missing); });
+  NamedTensors misshaped = one.state_dict();
+  for (auto& [name, tensor] : misshaped) {
+    if (name == "head.fc.bias") tensor = Tensor::zeros({4});
+  }
+  for (bool strict : {true, false}) {
+    expect_error(ErrorKind::checkpoint, {"head.fc.bias", "(4)", "(3)"},
+                 [&] { two.load_state_dict(misshaped, strict); });
+  }
+  CHECK(two.scale.item() == 1);
+  two.load_state_dict(missing, false);
+  CHECK(two.scale.item() == 5);
+  expect_error(ErrorKind::checkpoint, {"10 missing", "..."}, [] {
+    class Many : public Module {
+     public:
+      Many() {
+        for (int i = 0; i < 10; ++i) register_parameter(fmt::format("p{}", i), Tensor::ones({1}));
+      }
+    };
+    Many().load_state_dict({});
+  });
+}
+
+TEST_CASE("module: training mode reaches all below") {
+  Tree tree;
+  auto all = [&](bool training) {
+    bool equal = true;
+    tree.for_each([&](const std::string&, Module& m) { equal &= m.is_training() == training; });
+    return equal;
+  };
+  CHECK(all(true));
+  tree.eval();
+  CHECK(all(false));
+  tree.train();
+  CHECK(all(true));
+}
+
+TEST_CASE("module: moves keep handles and drop gradients") {
+  Tree tree;
+  const Tensor handle = tree.named_parameters()[1].second;
+  handle.grad() = Tensor::zeros_like(handle);
+  const std::vector<float> before = handle.to_vector<float>();
+  tree.to(Device("ref:0"));
+  tree.to(DType::f64);
+  CHECK(describe(handle) == "f64 (2, 1, 3, 3) on ref:0");
+  CHECK(handle.requires_grad());
+  CHECK(handle.to_vector<float>() == before);
+  CHECK_FALSE(handle.grad().defined());
+  for (const auto& [name, tensor] : tree.named_buffers()) CHECK(tensor.dtype() == DType::f64);
+  CHECK(find(tree.state_dict(), "head.norm.num_batches_tracked").dtype() == DType::i64);
+  const Tensor x = Tensor::ones({2, 1, 3, 3}, {DType::f64, "ref:0"});
+  CHECK(tree.conv->forward(x).dtype() == DType::f64);
+}
+
+TEST_CASE("module: zero_grad drops every gradient") {
+  Tree tree;
+  for (const Tensor& parameter : tree.parameters())
+    parameter.grad() = Tensor::zeros_like(parameter);
+  tree.zero_grad();
+  for (const Tensor& parameter : tree.parameters()) CHECK_FALSE(parameter.grad().defined());
+}
+
+TEST_CASE("module: forward without a body, and inputs that do not fit") {
+  Module empty;
+  expect_error(ErrorKind::usage, {"Module", "forward_all"}, [&] { empty.forward(Tensor()); });
+  Relu relu;
+  expect_error(ErrorKind::usage, {"ReLU", "2 inputs", "1"}, [&] {
+    relu.forward_all({Tensor(), Tensor()});
+  });
+}
+
+}  // namespace convoy::test
