@@ -144,7 +144,8 @@ void batch_norm_statistics(const float* x, std::int64_t count, int period, doubl
     first[i % period] += d;
     second[i % period] += d * d;
   }
-  const double n = static_cast<double>(count / period);
+  const std::int64_t positions = count / period;
+  const auto n = static_cast<double>(positions);
   for (int c = 0; c < period; ++c) {
     mean[c] = shift[c] + first[c] / n;
     const double rest = second[c] - first[c] * first[c] / n;
