@@ -47,10 +47,12 @@ struct Moments {
 };
 
 void run_statistics(const float* x, std::int64_t length, int period, Moments* result) {
+  const std::int64_t positions = length / period;
+  const auto count = static_cast<double>(positions);
   double mean[kRowLanes], m2[kRowLanes];
   loops().batch_norm_statistics(x, length, period, mean, m2);
   for (int c = 0; c < period; ++c) {
-    result[c] = {mean[c], m2[c], static_cast<double>(length / period)};
+    result[c] = {mean[c], m2[c], count};
   }
 }
 

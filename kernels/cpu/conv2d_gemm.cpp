@@ -159,6 +159,8 @@ void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffe
       gemm(p.outputs, p.depth, p.places, row_major(gradient + y_at, p.places),
            transposed(unrolled, p.places), !first, weight + w_at, p.depth, scratch);
     });
+    // Without images nothing has been written.
+    if (p.shape.n == 0) loops().fill(p.shape.weight().count(), 0, weight);
     if (db) bias_gradient(p.shape, gradient, db.as<float>());
   });
 }

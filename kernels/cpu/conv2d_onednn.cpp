@@ -42,7 +42,7 @@ Desc activation_desc(const Shape& shape, LayoutId layout) {
 
 Desc weight_desc_of(const Conv2dShape& s, LayoutId layout) {
   if (layout == kPlain) return plain_desc(weight_dims(s));
-  const Desc desc = weight_desc(layout);
+  Desc desc = weight_desc(layout);
   CONVOY_DCHECK(desc.get_dims() == weight_dims(s), "conv2d: weight layout {} is not for {}", layout,
                 to_string(s.weight()));
   return desc;
@@ -143,7 +143,7 @@ void add_forward(const Job& job, const std::vector<Descs>& all, Program& program
       {DNNL_ARG_SRC, program.input_as(x, desc.src_desc())},
       {DNNL_ARG_WEIGHTS, program.input_as(w, desc.weights_desc())},
       {DNNL_ARG_DST, program.output_as(y, desc.dst_desc())}};
-  if (job.bias) arguments.push_back({DNNL_ARG_BIAS, b});
+  if (job.bias) arguments.emplace_back(DNNL_ARG_BIAS, b);
   program.add(dnnl::convolution_forward(desc), std::move(arguments), desc.scratchpad_desc());
 }
 
@@ -167,7 +167,7 @@ void add_weight_gradient(const Job& job, const std::vector<Descs>& all, Program&
       {DNNL_ARG_SRC, program.input_as(x, desc.src_desc())},
       {DNNL_ARG_DIFF_DST, program.input_as(dy, desc.diff_dst_desc())},
       {DNNL_ARG_DIFF_WEIGHTS, program.output_as(dw, desc.diff_weights_desc())}};
-  if (job.bias) arguments.push_back({DNNL_ARG_DIFF_BIAS, db});
+  if (job.bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, db);
   program.add(dnnl::convolution_backward_weights(desc), std::move(arguments),
               desc.scratchpad_desc());
 }

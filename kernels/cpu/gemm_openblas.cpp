@@ -1,6 +1,7 @@
 #include <cblas.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/base/error.h"
@@ -10,12 +11,15 @@
 namespace convoy::cpu {
 namespace {
 
-/// How BLAS is told about one of our operands.
+/// How BLAS is told about one of our operands, which has `columns` columns. A matrix of one row or
+/// column may have both strides 1; BLAS insists on a leading dimension that would hold all columns.
 struct BlasOperand {
-  explicit BlasOperand(const GemmOperand& operand)
-      : transpose(operand.column_stride == 1 ? CblasNoTrans : CblasTrans),
-        leading(static_cast<int>(operand.column_stride == 1 ? operand.row_stride
-                                                            : operand.column_stride)) {}
+  BlasOperand(const GemmOperand& operand, std::int64_t columns) {
+    const bool rows_first = operand.column_stride == 1;
+    transpose = rows_first ? CblasNoTrans : CblasTrans;
+    leading = static_cast<int>(rows_first ? std::max(operand.row_stride, columns)
+                                          : operand.column_stride);
+  }
   CBLAS_TRANSPOSE transpose;
   int leading;
 };
@@ -41,7 +45,7 @@ std::size_t gemm_scratch_bytes(int) {
 
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand a, GemmOperand b, bool add,
           float* c, std::int64_t ldc, void*) {
-  const BlasOperand left(a), right(b);
+  const BlasOperand left(a, k), right(b, n);
   cblas_sgemm(CblasRowMajor, left.transpose, right.transpose, static_cast<int>(m),
               static_cast<int>(n), static_cast<int>(k), 1, a.data, left.leading, b.data,
               right.leading, add ? 1.0f : 0.0f, c, static_cast<int>(ldc));

@@ -23,7 +23,7 @@ std::shared_ptr<const Program> make_product(const Desc& a, const Desc& b, const 
   std::vector<std::pair<int, int>> arguments = {{DNNL_ARG_SRC, program->external(a)},
                                                 {DNNL_ARG_WEIGHTS, program->external(b)},
                                                 {DNNL_ARG_DST, program->external(c)}};
-  if (bias.get_ndims() > 0) arguments.push_back({DNNL_ARG_BIAS, program->external(bias)});
+  if (bias.get_ndims() > 0) arguments.emplace_back(DNNL_ARG_BIAS, program->external(bias));
   program->add(dnnl::matmul(desc), std::move(arguments), desc.scratchpad_desc());
   return program;
 }

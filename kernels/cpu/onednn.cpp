@@ -104,14 +104,14 @@ int Program::input_as(int slot, const dnnl::memory::desc& desc) {
 int Program::output_as(int slot, const dnnl::memory::desc& desc) {
   if (slots_[slot].desc == desc) return slot;
   const int copy = temporary(desc);
-  outputs_.push_back({copy, slot});
+  outputs_.emplace_back(copy, slot);
   return copy;
 }
 
 void Program::add(const dnnl::primitive& primitive, std::vector<std::pair<int, int>> arguments,
                   const dnnl::memory::desc& scratchpad) {
   if (scratchpad.get_size() > 0) {
-    arguments.push_back({DNNL_ARG_SCRATCHPAD, temporary(scratchpad)});
+    arguments.emplace_back(DNNL_ARG_SCRATCHPAD, temporary(scratchpad));
   }
   steps_.push_back({primitive, std::move(arguments)});
 }

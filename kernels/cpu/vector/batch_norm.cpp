@@ -133,7 +133,7 @@ void batch_norm_statistics(const float* x, std::int64_t count, int period, doubl
                            double* m2) {
   // Sums are about a first value of each channel: what is left to cancel is of the size of the
   // deviation, whatever the mean.
-  double shift[kRowLanes], first[kRowLanes] = {}, second[kRowLanes] = {};
+  double shift[kRowLanes] = {}, first[kRowLanes] = {}, second[kRowLanes] = {};
   for (int c = 0; c < period; ++c) shift[c] = static_cast<double>(x[c]);
   const std::int64_t rows = count / kRowLanes;
   const Sums sums = deviations(x, rows, lanes_of(shift, period));
@@ -144,7 +144,8 @@ void batch_norm_statistics(const float* x, std::int64_t count, int period, doubl
     first[i % period] += d;
     second[i % period] += d * d;
   }
-  const double n = static_cast<double>(count / period);
+  const std::int64_t positions = count / period;
+  const auto n = static_cast<double>(positions);
   for (int c = 0; c < period; ++c) {
     mean[c] = shift[c] + first[c] / n;
     const double rest = second[c] - first[c] * first[c] / n;

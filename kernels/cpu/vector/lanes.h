@@ -11,14 +11,14 @@
 namespace convoy::cpu::CONVOY_ISA {
 namespace {  // internal linkage: no copy may be shared with another instruction set
 
-constexpr int kVectors = kRowLanes / CONVOY_LANES;
+inline constexpr int kVectors = kRowLanes / CONVOY_LANES;
 typedef float Vector __attribute__((vector_size(4 * CONVOY_LANES)));
 
 // Half a vector of floats, and as many doubles: a whole vector.
 typedef float Half __attribute__((vector_size(2 * CONVOY_LANES)));
 typedef double Wide __attribute__((vector_size(4 * CONVOY_LANES)));
-constexpr int kHalfLanes = CONVOY_LANES / 2;
-constexpr int kWides = kRowLanes / kHalfLanes;
+inline constexpr int kHalfLanes = CONVOY_LANES / 2;
+inline constexpr int kWides = kRowLanes / kHalfLanes;
 
 #define CONVOY_INLINE inline __attribute__((always_inline))
 #define CONVOY_EACH for (int i = 0; i < kVectors; ++i)
