@@ -90,7 +90,16 @@ std::vector<Variant> float_variants(const OpCase& op_case);
 /// Values of all results (outputs and in-place operands), by name.
 using Results = std::map<std::string, std::vector<double>>;
 
-/// Runs the case twice and checks all that needs no expected values.
+/// Results of a case, and what was wrong with how they came about.
+struct Outcome {
+  Results results;
+  std::vector<std::string> faults;
+};
+
+/// Runs the case twice and looks for faults that need no expected values.
+Outcome outcome(const OpCase& op_case, const Variant& variant);
+
+/// The results of outcome(), whose faults are checked to be none.
 Results run(const OpCase& op_case, const Variant& variant);
 
 /// Compares `actual` with `expected` for results of the case in `variant`'s dtype.
