@@ -63,20 +63,16 @@ int run_eval(Options& options) {
   if (loaded.manifest) job.normalisation = loaded.normalisation;
   check_data(loaded, job.data, job.settings);
   std::unique_ptr<StepRunner> runner = make_runner(job);
-  ProgressObserver shown(stdout, stderr, progress_style(stdout), job.settings.data);
-  StopRequest never;
-  std::int64_t epoch = loaded.manifest ? epochs_done(*loaded.manifest) : 0;
-  auto event = evaluate(job, *runner, epoch, never, [&](std::int64_t done, std::int64_t of) {
-    if (!options.json) shown.on_eval_progress(done, of);
-  });
+  std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
+  const StopRequest never;
+  const std::int64_t epoch = loaded.manifest ? epochs_done(*loaded.manifest) : 0;
   for (const auto* notes : {&loaded.notes, &job.data.notes}) {
-    for (const std::string& note : *notes) shown.on_note(note);
+    for (const std::string& note : *notes) shown->on_note(note);
   }
-  if (options.json) {
-    print_line(eval_line(event.value()));
-  } else {
-    shown.on_eval(event.value());
-  }
+  const EvalEvent event = evaluate(job, *runner, epoch, never, {shown.get()}).value();
+  for (const std::string& note : job.data.validation->reading_notes()) shown->on_note(note);
+  if (options.json) print_line(eval_line(event));
+  shown->on_eval(event);
   return 0;
 }
 

@@ -154,4 +154,9 @@ void MessageObserver::on_warning(const std::string& text) {
   std::fprintf(stderr, "convoy: warning: %s\n", text.c_str());
 }
 
+std::unique_ptr<Observer> make_display(bool json, const std::string& data) {
+  if (json) return std::make_unique<MessageObserver>();
+  return std::make_unique<ProgressObserver>(stdout, stderr, progress_style(stdout), data);
+}
+
 }  // namespace convoy::cli

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdio>
+#include <memory>
 #include <string>
 
 #include "cli/progress_format.h"
@@ -59,5 +60,8 @@ class MessageObserver : public Observer {
   void on_note(const std::string& line) override;
   void on_warning(const std::string& line) override;
 };
+
+/// People read progress; with `json`, stdout belongs to the metric lines.
+std::unique_ptr<Observer> make_display(bool json, const std::string& data);
 
 }  // namespace convoy::cli

@@ -16,13 +16,6 @@
 namespace convoy::cli {
 namespace {
 
-/// People read progress; with --json stdout belongs to the metric lines.
-std::unique_ptr<Observer> display(const Options& options) {
-  if (options.json) return std::make_unique<MessageObserver>();
-  return std::make_unique<ProgressObserver>(stdout, stderr, progress_style(stdout),
-                                            options.settings.data);
-}
-
 void warn_of_threads(const Settings& settings, Observer& shown) {
   int threads = settings.threads.value_or(1);
   if (threads <= allowed_cores()) return;
@@ -38,7 +31,7 @@ int run_train(Options& options) {
   check_launcher([](const char* name) -> const char* { return std::getenv(name); });
   TrainingJob job = make_job(options);
   MetricsObserver metrics(options, versions());
-  std::unique_ptr<Observer> shown = display(options);
+  std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
   warn_of_threads(job.settings, *shown);
   TrainingOutcome outcome = train(job, {&metrics, shown.get()}, stop.request());
   return outcome.stopped ? kExitTerminated : 0;

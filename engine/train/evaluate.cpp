@@ -27,25 +27,31 @@ std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<cons
   return std::make_unique<Loader>(std::move(dataset), options);
 }
 
-std::optional<EvalEvent> evaluate(
-    const TrainingJob& job, StepRunner& runner, std::int64_t epoch, const StopRequest& stop,
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress) {
+void tell_skipped(const std::vector<SkippedImage>& skipped, std::int64_t images,
+                  const std::vector<Observer*>& observers) {
+  if (skipped.empty()) return;
+  const std::string text = describe_skipped(skipped, images);
+  for (Observer* observer : observers) observer->on_warning(text);
+}
+
+std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, std::int64_t epoch,
+                                  const StopRequest& stop,
+                                  const std::vector<Observer*>& observers) {
   const std::int64_t total = job.data.validation->size();
   std::unique_ptr<Loader> loader = make_loader(job, job.data.validation, false);
   loader->start_epoch(0);
   EvalSums sums;
   std::int64_t done = 0;
+  std::vector<SkippedImage> skipped;
   while (std::optional<HostBatch> batch = loader->next()) {
     if (stop.requested()) return std::nullopt;
-    const EvalSums part = runner.evaluate(*batch);
-    sums.loss += part.loss;
-    sums.top1 += part.top1;
-    sums.top5 += part.top5;
-    sums.images += part.images;
+    sums += runner.evaluate(*batch);
     done += batch->batch_images;
-    progress(done, total);
+    skipped.insert(skipped.end(), batch->skipped.begin(), batch->skipped.end());
+    for (Observer* observer : observers) observer->on_eval_progress(done, total);
     loader->recycle(std::move(*batch));
   }
+  tell_skipped(skipped, total, observers);
   if (sums.images == 0) CONVOY_FAIL(data, "eval: no image of {} could be used", total);
   const auto images = static_cast<double>(sums.images);
   const bool classes = job.data.validation->kind() == SampleKind::images;

@@ -1,9 +1,9 @@
 // Evaluation over a whole set: every image once, none twice.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/train/trainer.h"
 
@@ -18,9 +18,13 @@ std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<cons
                                     bool training);
 
 /// Loss (mean over images, without label smoothing) and top-1, top-5 of the validation set (NaN
-/// where samples have no class). Absent if `stop` is requested meanwhile.
-std::optional<EvalEvent> evaluate(
-    const TrainingJob& job, StepRunner& runner, std::int64_t epoch, const StopRequest& stop,
-    const std::function<void(std::int64_t done, std::int64_t of)>& progress);
+/// where samples have no class). `observers` hear of the progress and of images passed over. Absent
+/// if `stop` is requested meanwhile.
+std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, std::int64_t epoch,
+                                  const StopRequest& stop, const std::vector<Observer*>& observers);
+
+/// Tells `observers` what images were passed over, out of `images`; nothing if there are none.
+void tell_skipped(const std::vector<SkippedImage>& skipped, std::int64_t images,
+                  const std::vector<Observer*>& observers);
 
 }  // namespace convoy

@@ -29,6 +29,14 @@ struct EvalSums {
   std::int64_t top1 = 0;
   std::int64_t top5 = 0;
   std::int64_t images = 0;
+
+  EvalSums& operator+=(const EvalSums& other) {
+    loss += other.loss;
+    top1 += other.top1;
+    top5 += other.top5;
+    images += other.images;
+    return *this;
+  }
 };
 
 /// The whole state of training that is in tensors, whatever the layout.

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <limits>
+#include <set>
 
 #include "engine/io/checkpoint.h"
 #include "engine/io/hash.h"
@@ -43,6 +44,7 @@ class Training {
   /// One optimizer step; false at the end of the epoch's images.
   void step();
   std::vector<HostBatch> load_window(const WindowPlan& window);
+  void tell_reading_notes();
   void finish_epoch();
   /// False if it was broken off by the wish to stop: it is made again on resume.
   bool evaluate_if_due();
@@ -67,6 +69,9 @@ class Training {
   std::optional<ProgressState> saved_;
   std::string saved_folder_;
   double seconds_ = 0;
+  std::vector<SkippedImage> skipped_;  // since the epoch was started
+  std::int64_t loaded_ = 0;            // samples since then, bad ones too
+  std::set<std::string> told_;
 };
 
 Training::Training(const TrainingJob& job, const std::vector<Observer*>& observers,
@@ -168,13 +173,28 @@ TrainingOutcome Training::run() {
 
 void Training::train_epoch() {
   loader_->start_epoch(state_.epoch, state_.images_done);
+  skipped_.clear();
+  loaded_ = 0;
   while (state_.images_done < epoch_plan_.images && state_.step < last_step_ && !stopping()) {
     step();
     const bool epoch_done = state_.images_done == epoch_plan_.images;
     // At the end of an epoch the save waits for the evaluation.
     if (settings_.save_every && state_.step % *settings_.save_every == 0 && !epoch_done) save();
   }
+  tell_skipped(skipped_, loaded_, observers_);
+  tell_reading_notes();
   if (state_.images_done == epoch_plan_.images) finish_epoch();
+}
+
+// What reading the images has shown, once each.
+void Training::tell_reading_notes() {
+  for (const Dataset* dataset : {job_.data.train.get(), job_.data.validation.get()}) {
+    if (!dataset) continue;
+    for (const std::string& note : dataset->reading_notes()) {
+      if (!told_.insert(note).second) continue;
+      tell([&](Observer& observer) { observer.on_note(note); });
+    }
+  }
 }
 
 std::vector<HostBatch> Training::load_window(const WindowPlan& window) {
@@ -182,10 +202,8 @@ std::vector<HostBatch> Training::load_window(const WindowPlan& window) {
   for (std::int64_t i = 0; i < window.batches; ++i) {
     std::optional<HostBatch> batch = loader_->next();
     CONVOY_DCHECK(batch.has_value(), "the epoch ended {} batches early", window.batches - i);
-    if (!batch->skipped.empty()) {
-      const std::string text = describe_skipped(batch->skipped, batch->batch_images);
-      tell([&](Observer& observer) { observer.on_warning(text); });
-    }
+    skipped_.insert(skipped_.end(), batch->skipped.begin(), batch->skipped.end());
+    loaded_ += batch->batch_images;
     batches.push_back(std::move(*batch));
   }
   return batches;
@@ -229,12 +247,10 @@ bool Training::evaluates() const {
 
 bool Training::evaluate_if_due() {
   if (!evaluates() || state_.epoch % settings_.eval_every.value_or(1) != 0) return true;
-  const std::optional<EvalEvent> event =
-      evaluate(job_, *runner_, state_.epoch, stop_, [this](std::int64_t done, std::int64_t of) {
-        tell([&](Observer& observer) { observer.on_eval_progress(done, of); });
-      });
+  const std::optional<EvalEvent> event = evaluate(job_, *runner_, state_.epoch, stop_, observers_);
   if (!event) return false;
   tell([&](Observer& observer) { observer.on_eval(*event); });
+  tell_reading_notes();
   if (event->top1 > state_.best_top1) {
     state_.best_top1 = event->top1;
     state_.best_epoch = state_.epoch;
