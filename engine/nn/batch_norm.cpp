@@ -30,6 +30,7 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
 Tensor BatchNorm2d::forward_all(const std::vector<Tensor>& inputs) {
   CONVOY_CHECK(inputs.size() == (residual_ ? 2u : 1u), "{}: {} inputs given", describe(),
                inputs.size());
+  CONVOY_CHECK(inputs.back().defined(), "{}: an input is undefined", describe());
   return normalise(inputs[0], residual_ ? inputs[1] : Tensor());
 }
 

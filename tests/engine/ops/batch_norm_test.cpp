@@ -160,6 +160,7 @@ TEST_CASE("batch norm modules: two inputs and modes of a whole tree") {
   close(norm->running_mean.item(), 0.15, 1e-6);
   CHECK_THROWS_AS(norm->forward(x), Error);
   CHECK_THROWS_AS(norm->forward_all({x}), Error);
+  CHECK_THROWS_AS(norm->forward_all({x, Tensor()}), Error);
   CHECK_THROWS_AS(BatchNorm2d(0), Error);
 }
 
