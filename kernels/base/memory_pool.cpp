@@ -62,6 +62,8 @@ std::size_t MemoryPool::Block::bytes() const {
 }
 
 void MemoryPool::Block::use_until(Event event) {
+  // A tensor that is copied in every step must not collect events for ever.
+  std::erase_if(events_, [](const Event& each) { return each.done(); });
   events_.push_back(std::move(event));
 }
 
