@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 bool contains(const std::vector<std::string>& names, const std::string& name) {
@@ -91,4 +91,4 @@ void check_digest(const std::string& what, const std::string& probe, const Tenso
   CHECK(difference(found, wanted, tolerance) == "");
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -11,7 +11,7 @@
 #include "engine/tensor/tensor.h"
 #include "tests/support/formula.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 using Json = nlohmann::json;
 
@@ -42,4 +42,4 @@ enum class DigestParts { all, projection };
 void check_digest(const std::string& what, const std::string& probe, const Tensor& actual,
                   const Json& expected, double tolerance, DigestParts parts = DigestParts::all);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

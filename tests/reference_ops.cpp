@@ -7,7 +7,7 @@
 #include "tests/reference_case.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const std::vector<std::string> kResults = {"op", "key", "x", "y_shape", "y", "grads"};
@@ -163,4 +163,4 @@ void run_op_case(const Json& given, const TensorOptions& options) {
   }
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

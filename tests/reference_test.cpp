@@ -14,7 +14,7 @@
 #include "tests/reference_case.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ TEST_CASE("reference values on cpu:0 in f32") {
   run_all({DType::f32, "cpu:0"});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

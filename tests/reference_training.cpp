@@ -13,7 +13,7 @@
 #include "tests/reference_case.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 void set_by_formula(Tensor parameter, const std::string& name, double bound) {
@@ -237,4 +237,4 @@ void run_regression_case(const Json& given, const TensorOptions& options) {
                 tolerance, DigestParts::all);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

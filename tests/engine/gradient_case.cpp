@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/formula.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 constexpr double kStep = 1e-6;
@@ -95,4 +95,4 @@ void check_gradients(const GradientCase& given) {
   }
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

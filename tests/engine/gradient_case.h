@@ -9,7 +9,7 @@
 
 #include "engine/tensor/tensor.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 /// Options of tensors on ref:0 in f64: where gradients are checked.
 inline const TensorOptions kOracle{DType::f64, "ref:0"};
@@ -30,4 +30,4 @@ std::vector<double> leaf_values(const GradientCase& given, std::size_t leaf);
 /// Every gradient of the case: step 1e-6, tolerance 1e-7 of the largest gradient or 1.
 void check_gradients(const GradientCase& given);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

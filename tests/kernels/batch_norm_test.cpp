@@ -5,7 +5,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 constexpr double kEpsilon = 1e-5;
@@ -330,4 +330,4 @@ TEST_CASE("batch norm: forward and backward as PyTorch") {
   hold("batch_norm frozen relu", true, false, frozen);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace convoy::test {
+namespace convoy::testing {
 
 // n, c, h, w, k, r, s, stride, padding, dilation, groups
 std::vector<Conv2dShape> conv2d_shapes() {
@@ -86,4 +86,4 @@ OpCase conv2d_weight_gradient_case(const Conv2dShape& shape, bool bias) {
   });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

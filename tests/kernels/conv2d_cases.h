@@ -5,7 +5,7 @@
 
 #include "tests/support/op_case.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 /// ResNet's own shapes, then odd ones: stride, padding, dilation, groups, rectangles, single
 /// places.
@@ -23,4 +23,4 @@ OpCase conv2d_forward_case(const Conv2dShape& shape, bool bias);
 OpCase conv2d_input_gradient_case(const Conv2dShape& shape);
 OpCase conv2d_weight_gradient_case(const Conv2dShape& shape, bool bias);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

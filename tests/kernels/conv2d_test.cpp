@@ -4,7 +4,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 // Sums of these stay far below 2^24, so that float holds them in any order of summation.
@@ -123,4 +123,4 @@ TEST_CASE("conv2d: a batch without images gives zero gradients") {
   }
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

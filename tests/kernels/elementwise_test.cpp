@@ -6,7 +6,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const char* name_of(Unary op) {
@@ -196,4 +196,4 @@ TEST_CASE("fill and scale") {
   }
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

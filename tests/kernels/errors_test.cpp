@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/op_case.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 struct Call {
@@ -207,4 +207,4 @@ TEST_CASE("reference optimizers need the memory that their settings use") {
                         });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

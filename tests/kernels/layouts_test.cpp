@@ -1,7 +1,7 @@
 #include "tests/kernels/conv2d_cases.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 // x in `slot`'s layout and back.
@@ -83,4 +83,4 @@ TEST_CASE("cast: the reference converts whole numbers too") {
   hold(cast_case(DType::i64, DType::i32, {-5, 7}), {{"y", {-5, 7}}});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -3,7 +3,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::vector<LinearShape> shapes() {
@@ -93,4 +93,4 @@ TEST_CASE("linear: a product by hand") {
   hold(weight_gradient_case(shape, true), {x, dy}, {{"dw", {6, 8, 8, 10}}, {"db", {2, 2}}});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -6,7 +6,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::vector<double> labels(const std::string& name, std::int64_t rows, std::int64_t classes) {
@@ -114,4 +114,4 @@ TEST_CASE("mse: as PyTorch") {
   check_digests(mse_case("mse", 31, 1.0 / 31, true), torch_values("mse", {"loss", "dx"}));
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

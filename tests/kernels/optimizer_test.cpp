@@ -5,7 +5,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const Conv2dShape kConvolution{1, 19, 3, 5, 33, 3, 3, 1, 1, 1, 1};
@@ -144,4 +144,4 @@ TEST_CASE("adamw_update: a sequence as PyTorch") {
       torch_values("adamw", {"w"}));
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

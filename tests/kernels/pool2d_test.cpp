@@ -6,7 +6,7 @@
 #include "tests/kernels/torch_values.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const double kNan = std::nan("");
@@ -167,4 +167,4 @@ TEST_CASE("avg_pool2d: padding in the divisor, or not") {
   check_exact(valid, {{"y", {4.5}}, {"dx", {6, 6, 0}}});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -3,7 +3,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/op_case.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::vector<ReduceShape> shapes() {
@@ -89,4 +89,4 @@ TEST_CASE("sum_of_squares: by hand, in double") {
   check_exact(op_case, {{"result", {16777217, 9}}});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -1,6 +1,6 @@
 #include "tests/kernels/torch_values.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const std::map<std::string, Digest>& stored_values() {
@@ -22,4 +22,4 @@ std::vector<ExpectedDigest> torch_values(const std::string& key,
   return expected;
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -6,10 +6,10 @@
 
 #include "tests/support/op_case.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 /// The stored digests of the given results of the case `key`; a missing one is an error.
 std::vector<ExpectedDigest> torch_values(const std::string& key,
                                          const std::vector<std::string>& results);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

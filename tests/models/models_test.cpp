@@ -11,7 +11,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 // "name extent extent ..." of each entry, sorted: as tests/golden/make_state_dicts.py writes them.
@@ -130,4 +130,4 @@ TEST_CASE("models: one value per channel is refused before anything is stored") 
   });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -1,6 +1,8 @@
-// Checks of errors: the kind and the parts of the text that a user needs.
+// Checks of errors: the kind and the text that a user needs.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,19 +12,33 @@
 
 namespace convoy::testing {
 
-/// Runs `body`, which must throw an Error of `kind` whose one-line text holds all of `parts`.
-template <class Body>
-void expect_error(ErrorKind kind, const std::vector<std::string_view>& parts, Body body) {
-  std::string text;
+/// The convoy::Error that `call` throws; none, or another exception, fails the test.
+inline Error error_of(const std::function<void()>& call) {
+  std::optional<Error> caught;
   try {
-    body();
+    call();
   } catch (const Error& error) {
-    text = error.text();
-    INFO(text);
-    CHECK(name(error.kind()) == std::string(name(kind)));
+    caught = error;
   }
+  REQUIRE(caught.has_value());
+  return *caught;
+}
+
+/// Checks kind and whole text of the error that `call` throws.
+inline void check_error(const std::function<void()>& call, ErrorKind kind,
+                        const std::string& text) {
+  const Error error = error_of(call);
+  CHECK(std::string(name(error.kind())) == name(kind));
+  CHECK(error.text() == text);
+}
+
+/// Runs `call`, which must throw an Error of `kind` whose one-line text holds all of `parts`.
+inline void expect_error(ErrorKind kind, const std::vector<std::string_view>& parts,
+                         const std::function<void()>& call) {
+  const Error error = error_of(call);
+  const std::string& text = error.text();
   INFO("error text: '" << text << "'");
-  CHECK_FALSE(text.empty());
+  CHECK(std::string(name(error.kind())) == name(kind));
   CHECK(text.find('\n') == text.npos);
   for (std::string_view part : parts) {
     INFO("wanted: '" << part << "'");

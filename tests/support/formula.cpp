@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::uint64_t fnv1a64(std::string_view text) {
@@ -70,4 +70,4 @@ std::string difference(const Digest& actual, const Digest& expected, double tole
   return text;
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

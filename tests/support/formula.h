@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace convoy::test {
+namespace convoy::testing {
 
 /// value(name, 0), value(name, 1), ...: `count` numbers in [0, 1).
 std::vector<double> uniform(std::string_view name, std::int64_t count);
@@ -32,4 +32,4 @@ std::string difference(const Digest& actual, const Digest& expected, double tole
 /// The digest of `values` under `name`, in row-major order.
 Digest digest(std::string_view name, const std::vector<double>& values);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

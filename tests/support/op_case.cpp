@@ -6,7 +6,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/formula.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using Bytes = std::vector<unsigned char>;
@@ -349,4 +349,4 @@ void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& exp
   for (const Variant& variant : float_variants(op_case)) hold(variant, float_tolerance);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

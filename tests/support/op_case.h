@@ -14,7 +14,7 @@
 #include "tests/support/formula.h"
 #include "tests/support/tolerance.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 /// Where an operand's layout comes from when a backend's preferred layouts are tried.
 enum class Slot { plain, conv_x, conv_weight, conv_y };
@@ -121,4 +121,4 @@ struct ExpectedDigest {
 void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& expected,
                    double tolerance = 1e-10, double float_tolerance = 1e-5);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -6,7 +6,7 @@
 #include "kernels/base/host_stream.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const Variant kHost{"ref:0", DType::f64};
@@ -91,4 +91,4 @@ TEST_CASE("formula: values and digests of the reference files") {
   CHECK(difference(digest("x", {3, 4, 0.1}), three, 1e-3) != "");
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

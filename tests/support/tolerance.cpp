@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 struct Row {
@@ -75,4 +75,4 @@ std::string difference(const std::vector<double>& actual, const std::vector<doub
       std::abs(actual[worst] - expected[worst]), worst_excess);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

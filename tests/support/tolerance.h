@@ -8,7 +8,7 @@
 #include "kernels/base/dtype.h"
 #include "kernels/base/shape.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 enum class OpClass {
   exact,          ///< copies, indices, sums of small integers: the same bits
@@ -34,4 +34,4 @@ Tolerance tolerance(OpClass op_class, DType dtype, double terms = 1);
 std::string difference(const std::vector<double>& actual, const std::vector<double>& expected,
                        const Shape& shape, Tolerance tolerance);
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

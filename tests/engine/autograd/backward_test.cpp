@@ -12,7 +12,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using testing::expect_error;
@@ -197,4 +197,4 @@ TEST_CASE("a long chain does not recurse") {
   CHECK(y.item() == 100001);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -6,7 +6,7 @@
 #include "models/models.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::size_t in_use(const char* device) {
@@ -98,4 +98,4 @@ TEST_CASE("nothing leaks from a network") {
   CHECK(in_use("ref:0") == before);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -7,7 +7,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/formula.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 // Convolution, batch norm, pooling, and a linear layer used twice.
@@ -144,4 +144,4 @@ TEST_CASE("a weight that an op has made gets its gradient at once") {
   CHECK(half.grad().to_vector<double>() == std::vector<double>(4, 2.0));
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -9,7 +9,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using testing::expect_error;
@@ -178,4 +178,4 @@ TEST_CASE("network: forward frees what nobody reads any more") {
   CHECK(pool(images({2, 3, 4, 4})).shape() == Shape{2, 3});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

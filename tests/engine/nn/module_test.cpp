@@ -7,7 +7,7 @@
 #include "tests/support/expect_error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using testing::expect_error;
@@ -191,4 +191,4 @@ TEST_CASE("module: forward without a body, and inputs that do not fit") {
   });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -8,7 +8,7 @@
 #include "tests/engine/gradient_case.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using Values = std::vector<double>;
@@ -164,4 +164,4 @@ TEST_CASE("batch norm modules: two inputs and modes of a whole tree") {
   CHECK_THROWS_AS(BatchNorm2d(0), Error);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

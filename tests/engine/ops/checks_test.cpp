@@ -4,7 +4,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using testing::expect_error;
@@ -187,4 +187,4 @@ TEST_CASE("checks: tensors and backward") {
   usage({"backward", "does not depend"}, [] { make({}).backward(); });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

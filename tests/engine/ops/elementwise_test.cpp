@@ -10,7 +10,7 @@
 #include "tests/support/formula.h"
 #include "tests/support/tolerance.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 struct UnaryCase {
@@ -120,4 +120,4 @@ TEST_CASE("operators are the ops") {
   CHECK((a * b).to_vector<float>() == std::vector<float>{3, 10});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

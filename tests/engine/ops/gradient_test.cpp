@@ -3,7 +3,7 @@
 #include "tests/engine/gradient_case.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using Tensors = std::vector<Tensor>;
@@ -154,4 +154,4 @@ TEST_CASE("the gradient of to(dtype) is converted back") {
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 4, 6});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -10,7 +10,7 @@
 #include "tests/support/formula.h"
 #include "tests/support/tolerance.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 const TensorOptions kCpu{DType::f32, "cpu:0"};
@@ -194,4 +194,4 @@ TEST_CASE("private layouts: a weight is saved and loaded row-major") {
   CHECK(one.loss("x", 2).item() == two.loss("x", 2).item());
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -7,7 +7,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 bool close(double actual, double expected) {
@@ -58,4 +58,4 @@ TEST_CASE("lr schedule: names") {
                         [] { parse_lr_schedule("linear"); });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

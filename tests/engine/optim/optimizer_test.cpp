@@ -15,7 +15,7 @@
 #include "tests/support/formula.h"
 #include "tests/support/tolerance.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using testing::expect_error;
@@ -244,4 +244,4 @@ TEST_CASE("squared norms: of each tensor, over devices, in double") {
   CHECK(squared_norms({}).empty());
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

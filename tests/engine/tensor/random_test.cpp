@@ -9,7 +9,7 @@
 #include "engine/tensor/tensor.h"
 #include "tests/support/catch.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using Values = std::vector<double>;
@@ -89,4 +89,4 @@ TEST_CASE("random: manual_seed repeats rand and randn") {
   CHECK(Tensor::rand({3, 5}, {DType::f32, "ref:0"}).to_vector<double>() == first);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -8,7 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 using Floats = std::vector<float>;
@@ -167,4 +167,4 @@ TEST_CASE("tensor: devices that are not there") {
   testing::expect_error(ErrorKind::usage, {"gpu"}, [] { Device("gpu:0"); });
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -4,10 +4,10 @@
 
 #include "kernels/base/host_context.h"
 #include "kernels/kernel_list.h"
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 #include "tests/support/op_case.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 std::atomic<int> applied_threads = 0;
@@ -99,4 +99,4 @@ TEST_CASE("context: memory holds to its cap") {
         "use");
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

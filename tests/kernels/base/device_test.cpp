@@ -1,8 +1,8 @@
 #include "kernels/base/device.h"
 
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 TEST_CASE("device: names are read and written") {
   for (const char* text : {"cpu:0", "cpu:17", "ref:1", "cuda:3", "emu:4095"}) {
@@ -23,4 +23,4 @@ TEST_CASE("device: anything else is refused, with its text") {
   }
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

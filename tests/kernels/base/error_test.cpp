@@ -1,9 +1,9 @@
 #include "kernels/base/error.h"
 
 #include "kernels/base/dtype.h"
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 TEST_CASE("error: one line with rank, kind and text") {
   const Error error(ErrorKind::data, "idx: 3 images, expected 4", "idx.cpp:12");
@@ -57,4 +57,4 @@ TEST_CASE("dtype: sizes, names, which are floating") {
   CHECK(dtype_of<std::int64_t> == DType::i64);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -3,9 +3,9 @@
 #include <atomic>
 #include <cstdlib>
 
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 MemoryPool::Source malloc_memory() {
@@ -177,4 +177,4 @@ TEST_CASE("host_stream: other kinds of streams are told apart") {
   check_error([&] { host(foreign); }, ErrorKind::internal, "stream of cuda:2 is not a host stream");
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "kernels/base/host_stream.h"
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
@@ -262,4 +262,4 @@ TEST_CASE("memory_pool: all memory goes back with the pool") {
   CHECK(system.taken == 0);
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing

@@ -1,9 +1,9 @@
 #include "kernels/base/shape.h"
 
 #include "kernels/shapes.h"
-#include "tests/support/error_of.h"
+#include "tests/support/expect_error.h"
 
-namespace convoy::test {
+namespace convoy::testing {
 
 TEST_CASE("shape: extents, count, text") {
   const Shape shape{8, 3, 32, 30};
@@ -48,4 +48,4 @@ TEST_CASE("shapes of kernels: sizes of results") {
   CHECK(pool.y() == Shape{1, 3, 4, 5});
 }
 
-}  // namespace convoy::test
+}  // namespace convoy::testing
