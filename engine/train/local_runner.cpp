@@ -54,8 +54,8 @@ Tensor LocalRunner::loss_of(const HostBatch& batch, std::int64_t begin, std::int
 
 void LocalRunner::begin(const Window& window) {
   window_ = window;
-  losses_.clear();
-  inputs_.clear();
+  loss_ = 0;
+  open_.clear();
   network_->train();
   optimizer_->zero_grad();
   optimizer_->set_lr(window.lr);
@@ -70,8 +70,10 @@ void LocalRunner::add_batch(const HostBatch& batch) {
     const Tensor loss =
         loss_of(batch, begin, end, network_->forward(x), scale, options_.label_smoothing);
     loss.backward();
-    losses_.push_back(loss.detach());
-    inputs_.push_back(x);
+    open_.push_back({loss.detach(), x});
+    // The loss before this one is most likely there: reading it does not hold up the device, and
+    // memory does not grow with the number of micro-batches.
+    settle_losses(1);
     begin = end;
   }
   commit_batch_norms(*network_);
@@ -79,33 +81,36 @@ void LocalRunner::add_batch(const HostBatch& batch) {
 
 StepResult LocalRunner::finish() {
   StepResult result;
-  result.loss = total_loss();
+  settle_losses(0);
+  result.loss = loss_;
   result.grad_norm = checked_norm();
   // The clipped norm is the bound itself, as torch.nn.utils.clip_grad_norm_ has it.
   const double scale =
       options_.clip_grad > 0 ? std::min(1.0, options_.clip_grad / (result.grad_norm + 1e-6)) : 1.0;
   if (window_.images > 0) optimizer_->step(scale);
-  losses_.clear();
-  inputs_.clear();
   return result;
 }
 
-double LocalRunner::total_loss() {
-  double sum = 0;
-  for (const Tensor& loss : losses_) sum += loss.item();
-  if (!std::isfinite(sum)) fail_loss(sum);
-  return sum;
+// Reads the losses of all open micro-batches but the last `but`.
+void LocalRunner::settle_losses(std::size_t but) {
+  while (open_.size() > but) {
+    const double loss = open_.front().loss.item();
+    if (!std::isfinite(loss)) {
+      fail_loss(fmt::format("step {}", window_.step), loss, open_.front().x);
+    }
+    loss_ += loss;
+    open_.pop_front();
+  }
 }
 
-void LocalRunner::fail_loss(double loss) {
-  for (const Tensor& x : inputs_) {
-    const auto [layer, value] = network_->first_non_finite(x);
-    if (layer.empty()) continue;
-    CONVOY_FAIL(numerics, "step {}: the loss is {}; the first value that is not finite is {} in {}",
-                window_.step, text_of(loss), text_of(value), layer);
+void LocalRunner::fail_loss(const std::string& when, double loss, const Tensor& x) {
+  const auto [layer, value] = network_->first_non_finite(x);
+  if (layer.empty()) {
+    CONVOY_FAIL(numerics, "{}: the loss is {}; every layer's output is finite", when,
+                text_of(loss));
   }
-  CONVOY_FAIL(numerics, "step {}: the loss is {}; every layer's output is finite", window_.step,
-              text_of(loss));
+  CONVOY_FAIL(numerics, "{}: the loss is {}; the first value that is not finite is {} in {}", when,
+              text_of(loss), text_of(value), layer);
 }
 
 double LocalRunner::checked_norm() {
@@ -135,8 +140,10 @@ EvalSums LocalRunner::evaluate(const HostBatch& batch) {
   if (batch.images == 0) return sums;
   NoGradScope no_grad;
   network_->eval();
-  const Tensor output = network_->forward(input(batch, 0, batch.images));
+  const Tensor x = input(batch, 0, batch.images);
+  const Tensor output = network_->forward(x);
   sums.loss = loss_of(batch, 0, batch.images, output, 1, 0).item();
+  if (!std::isfinite(sums.loss)) fail_loss("evaluation", sums.loss, x);
   sums.images = batch.images;
   if (!batch.labels.empty()) {
     count_top(output.to_vector<double>(), output.size(1), batch.labels.data(), sums);
@@ -146,7 +153,8 @@ EvalSums LocalRunner::evaluate(const HostBatch& batch) {
 
 TrainingTensors LocalRunner::tensors() {
   const NamedTensors state = network_->state_dict();
-  TrainingTensors result{to_arrays(state), to_arrays(optimizer_->state_dict())};
+  TrainingTensors result{to_arrays(state), to_arrays(optimizer_->state_dict()),
+                         optimizer_->steps()};
   std::vector<Tensor> values;
   NamedTensors floating;
   for (const auto& entry : state) {
@@ -176,9 +184,9 @@ std::uint64_t LocalRunner::tensor_bytes() const {
          bytes(network_->named_buffers());
 }
 
-void LocalRunner::load(const TrainingTensors& tensors, std::int64_t optimizer_steps) {
+void LocalRunner::load(const TrainingTensors& tensors) {
   network_->load_state_dict(to_tensors(tensors.model));
-  optimizer_->load_state_dict(to_tensors(tensors.optimizer), optimizer_steps);
+  optimizer_->load_state_dict(to_tensors(tensors.optimizer), tensors.optimizer_steps);
 }
 
 void count_top(const std::vector<double>& logits, std::int64_t classes, const std::int64_t* labels,

@@ -1,6 +1,7 @@
 // The step on one worker: micro-batches one after the other, gradients added in their order.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -34,22 +35,26 @@ class LocalRunner : public StepRunner {
   EvalSums evaluate(const HostBatch& batch) override;
   TrainingTensors tensors() override;
   std::uint64_t tensor_bytes() const override;
-  void load(const TrainingTensors& tensors, std::int64_t optimizer_steps) override;
+  void load(const TrainingTensors& tensors) override;
 
  private:
   Tensor input(const HostBatch& batch, std::int64_t begin, std::int64_t end) const;
   Tensor loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end, const Tensor& output,
                  double scale, double smoothing) const;
-  double total_loss();
+  void settle_losses(std::size_t but);
   double checked_norm();
-  [[noreturn]] void fail_loss(double loss);
+  [[noreturn]] void fail_loss(const std::string& when, double loss, const Tensor& x);
 
   std::shared_ptr<Network> network_;
   std::unique_ptr<Optimizer> optimizer_;
   LocalRunnerOptions options_;
   Window window_;
-  std::vector<Tensor> losses_;  // of the window's micro-batches
-  std::vector<Tensor> inputs_;  // kept to find the first bad layer
+  double loss_ = 0;  // of the micro-batches whose loss was read
+  struct Open {
+    Tensor loss;
+    Tensor x;  // kept to find the first bad layer
+  };
+  std::deque<Open> open_;  // micro-batches whose loss was not read yet
 };
 
 /// Adds the rows of `logits` (rows x classes) whose label is among the best one and five; of equal

@@ -1,5 +1,9 @@
 #include "engine/train/progress_state.h"
 
+#include <cstdlib>
+#include <optional>
+#include <set>
+
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -15,12 +19,53 @@ void check_equal(const char* what, const T& saved, const T& now) {
                now);
 }
 
+// Whether two JSON texts say the same; numbers may be written in several ways.
+bool same_json(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  auto number = [](const std::string& text) -> std::optional<double> {
+    char* end = nullptr;
+    const double value = std::strtod(text.c_str(), &end);
+    if (text.empty() || *end != '\0') return {};
+    return value;
+  };
+  return number(a) && number(a) == number(b);
+}
+
+// Flags that say where to write and how much to show, not what to compute.
+bool is_about_output(const std::string& flag) {
+  static const std::set<std::string> flags = {"checkpoint", "resume",      "keep",   "save-every",
+                                              "log",        "trace",       "report", "tensorboard",
+                                              "weights",    "comm-timeout"};
+  return flags.contains(flag);
+}
+
+void check_same_setting(const TrainingJob& job, const Manifest& saved, const char* flag) {
+  auto before = saved.settings.find(flag);
+  auto now = job.settings_json.find(flag);
+  if (before == saved.settings.end() || now == job.settings_json.end()) return;
+  CONVOY_CHECK(same_json(before->second, now->second),
+               "resume: --{} is {}, the checkpoint's run had {}", flag, now->second,
+               before->second);
+}
+
+// The momentum buffers of a run exist or not.
+void check_momentum(const TrainingJob& job, const Manifest& saved) {
+  auto before = saved.settings.find("momentum");
+  if (job.settings.optimizer != "sgd" || before == saved.settings.end()) return;
+  const bool had = !same_json(before->second, "0");
+  CONVOY_CHECK(had == (job.settings.momentum != 0),
+               "resume: --momentum is {}, the checkpoint's run had {}", job.settings.momentum,
+               before->second);
+}
+
 void check_same_run(const TrainingJob& job, const Manifest& saved) {
   check_equal("model", saved.model, job.network->name());
   check_equal("number of classes", saved.classes, job.network->out());
   check_equal("image size", saved.image_size, job.image_size);
   check_equal("seed", saved.seed, job.settings.seed);
   check_equal("optimizer", saved.optimizer, job.settings.optimizer);
+  for (const char* flag : {"loss", "precision"}) check_same_setting(job, saved, flag);
+  check_momentum(job, saved);
   check_class_names(saved.class_names, "the checkpoint", job.data.train->class_names());
   const std::string now = job.data.fingerprint();
   if (saved.data_fingerprint != now) {
@@ -31,25 +76,29 @@ void check_same_run(const TrainingJob& job, const Manifest& saved) {
 
 // Settings that may change over a resume are said, old and new.
 void note_changes(const TrainingJob& job, const Manifest& saved, std::vector<std::string>& notes) {
-  for (const char* flag : {"batch", "accumulate", "bn", "lr", "lr-schedule", "warmup", "epochs",
-                           "momentum", "weight-decay", "micro-batch-size", "micro-batches"}) {
+  for (const auto& [flag, now] : job.settings_json) {
     auto before = saved.settings.find(flag);
-    auto now = job.settings_json.find(flag);
-    if (before == saved.settings.end() || now == job.settings_json.end()) continue;
-    if (before->second != now->second) {
-      notes.push_back(
-          fmt::format("resume: --{} was {}, is {} now", flag, before->second, now->second));
-    }
+    if (before == saved.settings.end() || is_about_output(flag)) continue;
+    if (same_json(before->second, now)) continue;
+    notes.push_back(fmt::format("resume: --{} was {}, is {} now", flag, before->second, now));
   }
 }
 
-std::string find_folder(const std::string& dir, std::vector<std::string>& notes) {
-  NewestCheckpoint newest = find_newest(dir);
+double figure(const std::map<std::string, double>& figures, const char* name) {
+  auto found = figures.find(name);
+  if (found == figures.end()) CONVOY_FAIL(checkpoint, "resume: the manifest lacks {}", name);
+  return found->second;
+}
+
+// `from` itself if it is one checkpoint: what was named is never replaced by another.
+std::string find_folder(const std::string& from, std::vector<std::string>& notes) {
+  if (!holds_run(from)) return from;
+  NewestCheckpoint newest = find_newest(from);
   for (const std::string& reason : newest.passed_over) {
     notes.push_back("resume: passed over " + reason);
   }
   if (!newest.folder) {
-    CONVOY_FAIL(checkpoint, "resume: {} holds no valid checkpoint{}", dir,
+    CONVOY_FAIL(checkpoint, "resume: {} holds no valid checkpoint{}", from,
                 newest.passed_over.empty() ? "" : "; " + newest.passed_over.front());
   }
   return *newest.folder;
@@ -77,33 +126,30 @@ CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState
   manifest.settings = job.settings_json;
   manifest.data_fingerprint = job.data.fingerprint();
   manifest.optimizer = job.settings.optimizer;
-  manifest.optimizer_scalars = {{"steps", static_cast<double>(state.step)}};
+  manifest.optimizer_scalars = {{"steps", static_cast<double>(tensors.optimizer_steps)}};
   manifest.lr_position = state.step;
-  manifest.metrics = {{"best_top1", state.best_top1},
+  manifest.metrics = {{"best_value", state.best_value},
                       {"best_epoch", static_cast<double>(state.best_epoch)}};
   return content;
 }
 
-ProgressState resume(const TrainingJob& job, const std::string& dir, StepRunner& runner,
+ProgressState resume(const TrainingJob& job, const std::string& from, StepRunner& runner,
                      std::vector<std::string>& notes) {
-  const std::string folder = find_folder(dir, notes);
+  const std::string folder = find_folder(from, notes);
   CheckpointContent content = load_checkpoint(folder);
   const Manifest& saved = content.manifest;
   check_same_run(job, saved);
   note_changes(job, saved, notes);
-  runner.load({std::move(content.model), std::move(content.optimizer)}, saved.step);
+  runner.load({std::move(content.model), std::move(content.optimizer),
+               static_cast<std::int64_t>(figure(saved.optimizer_scalars, "steps"))});
   notes.push_back(fmt::format("resume: from {}: epoch {}, step {}, {} images of the epoch done",
                               folder, saved.epoch, saved.step, saved.images_done));
   ProgressState state;
   state.step = saved.step;
   state.epoch = saved.epoch;
   state.images_done = saved.images_done;
-  if (auto best = saved.metrics.find("best_top1"); best != saved.metrics.end()) {
-    state.best_top1 = best->second;
-  }
-  if (auto best = saved.metrics.find("best_epoch"); best != saved.metrics.end()) {
-    state.best_epoch = static_cast<std::int64_t>(best->second);
-  }
+  state.best_value = figure(saved.metrics, "best_value");
+  state.best_epoch = static_cast<std::int64_t>(figure(saved.metrics, "best_epoch"));
   return state;
 }
 

@@ -16,8 +16,8 @@ struct ProgressState {
   std::int64_t step = 0;         ///< optimizer steps made
   std::int64_t epoch = 1;        ///< the one in work
   std::int64_t images_done = 0;  ///< positions of its order that are done
-  double best_top1 = -1;
-  std::int64_t best_epoch = 0;
+  std::int64_t best_epoch = 0;   ///< by top-1, or by loss where samples have no class; 0: none yet
+  double best_value = 0;         ///< that top-1, or that loss
 
   friend bool operator==(const ProgressState&, const ProgressState&) = default;
 };
@@ -26,10 +26,10 @@ struct ProgressState {
 CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState& state,
                                      TrainingTensors tensors);
 
-/// The newest valid checkpoint of `dir` (or the step folder itself), loaded into `runner`. Lines to
-/// print go to `notes`. `checkpoint` if there is none; `usage` or `data` if the run is another one:
-/// model, classes, image size, seed, optimizer, data.
-ProgressState resume(const TrainingJob& job, const std::string& dir, StepRunner& runner,
+/// The state of `from`, a step folder or a run's folder (then its newest valid one), loaded into
+/// `runner`. Lines to print go to `notes`. `checkpoint` if there is none; `usage` or `data` if the
+/// run is another one: model, classes, image size, seed, optimizer, loss, precision, data.
+ProgressState resume(const TrainingJob& job, const std::string& from, StepRunner& runner,
                      std::vector<std::string>& notes);
 
 }  // namespace convoy

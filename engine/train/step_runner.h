@@ -43,6 +43,7 @@ struct EvalSums {
 struct TrainingTensors {
   std::vector<NamedArray> model;
   std::vector<NamedArray> optimizer;
+  std::int64_t optimizer_steps = 0;  ///< fewer than the run's where all images were passed over
 };
 
 class StepRunner {
@@ -62,8 +63,8 @@ class StepRunner {
   virtual TrainingTensors tensors() = 0;
   /// Bytes of the values that a checkpoint will hold, optimizer state included.
   virtual std::uint64_t tensor_bytes() const = 0;
-  /// Takes over a checkpoint's tensors and the optimizer steps behind them.
-  virtual void load(const TrainingTensors& tensors, std::int64_t optimizer_steps) = 0;
+  /// Takes over a checkpoint's tensors.
+  virtual void load(const TrainingTensors& tensors) = 0;
 };
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <set>
@@ -13,6 +14,7 @@
 #include "engine/train/batch_plan.h"
 #include "engine/train/evaluate.h"
 #include "engine/train/progress_state.h"
+#include "engine/train/run_folder.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 
@@ -38,18 +40,26 @@ class Training {
 
  private:
   void plan();
-  void open_checkpoint();
+  void go_on();
+  void note(const std::vector<std::string>& lines);
   void announce();
   void train_epoch();
   /// One optimizer step; false at the end of the epoch's images.
   void step();
-  std::vector<HostBatch> load_window(const WindowPlan& window);
+  HostBatch load_batch();
+  void drop_small_rest(HostBatch& batch);
+  std::vector<HostBatch> load_ahead(const WindowPlan& plan, Window& window);
+  MicroBatchRule micro_batches() const {
+    return {settings_.micro_batch_size, settings_.micro_batches};
+  }
   void tell_reading_notes();
   void finish_epoch();
   /// False if it was broken off by the wish to stop: it is made again on resume.
   bool evaluate_if_due();
   void save();
   bool reached_end() const;
+  /// All images of the epoch are done, its evaluation is not.
+  bool evaluation_is_open() const { return state_.images_done == epoch_plan_.images; }
   bool stopping() const { return stop_.requested(); }
   bool evaluates() const;
   void tell(const std::function<void(Observer&)>& event);
@@ -62,6 +72,8 @@ class Training {
   LrSchedule schedule_;
   std::int64_t last_epoch_ = 0;
   std::int64_t last_step_ = 0;
+  std::int64_t least_images_ = 1;
+  RunFolder folder_;
   std::unique_ptr<CheckpointLock> lock_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<Loader> loader_;
@@ -78,13 +90,33 @@ Training::Training(const TrainingJob& job, const std::vector<Observer*>& observe
                    const StopRequest& stop)
     : job_(job), settings_(job.settings), observers_(observers), stop_(stop) {
   plan();
+  folder_ = find_run_folder(settings_);
   runner_ = make_runner(job_);
-  if (!settings_.weights.empty()) {
-    for (const std::string& note : load_weights(*job_.network, settings_.weights)) {
-      tell([&](Observer& observer) { observer.on_note(note); });
-    }
+  if (!folder_.dir.empty()) lock_ = std::make_unique<CheckpointLock>(folder_.dir);
+  if (folder_.resume_from) {
+    go_on();
+  } else if (!settings_.weights.empty()) {
+    note(load_weights(*job_.network, settings_.weights));
   }
-  open_checkpoint();
+  if (folder_.dir.empty()) return;
+  const std::string warning = check_room(folder_.dir, runner_->tensor_bytes());
+  if (!warning.empty()) tell([&](Observer& observer) { observer.on_warning(warning); });
+}
+
+void Training::go_on() {
+  std::vector<std::string> notes;
+  state_ = resume(job_, *folder_.resume_from, *runner_, notes);
+  saved_ = state_;
+  if (reached_end()) {
+    notes.push_back(fmt::format("resume: step {} is the end of this run already", state_.step));
+  }
+  note(notes);
+}
+
+void Training::note(const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) {
+    tell([&](Observer& observer) { observer.on_note(line); });
+  }
 }
 
 void Training::tell(const std::function<void(Observer&)>& event) {
@@ -103,31 +135,9 @@ void Training::plan() {
   schedule_ = {parse_lr_schedule(settings_.lr_schedule),
                settings_.lr.value_or(default_lr(settings_.optimizer)), settings_.warmup, scheduled};
   last_step_ = std::min(last_step_, scheduled);
-  const MicroBatchRule rule{settings_.micro_batch_size, settings_.micro_batches};
-  check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_micro_batch(rule),
+  check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_micro_batch(micro_batches()),
                    job_.image_size);
-}
-
-void Training::open_checkpoint() {
-  if (settings_.checkpoint.empty()) {
-    CONVOY_CHECK(settings_.resume.empty(), "resume: --checkpoint DIR says from where");
-    return;
-  }
-  lock_ = std::make_unique<CheckpointLock>(settings_.checkpoint);
-  const bool holds = holds_run(settings_.checkpoint);
-  CONVOY_CHECK(!holds || !settings_.resume.empty(),
-               "checkpoint: {} holds a run; go on with --resume, or take another folder",
-               settings_.checkpoint);
-  if (settings_.resume == "yes" || holds) {
-    std::vector<std::string> notes;
-    state_ = resume(job_, settings_.checkpoint, *runner_, notes);
-    saved_ = state_;
-    for (const std::string& note : notes) {
-      tell([&](Observer& observer) { observer.on_note(note); });
-    }
-  }
-  const std::string warning = check_room(settings_.checkpoint, runner_->tensor_bytes());
-  if (!warning.empty()) tell([&](Observer& observer) { observer.on_warning(warning); });
+  least_images_ = least_micro_batch(*job_.network, settings_.bn, job_.image_size);
 }
 
 void Training::announce() {
@@ -148,9 +158,7 @@ void Training::announce() {
   info.start_step = state_.step;
   info.class_names = job_.data.train->class_names();
   tell([&](Observer& observer) { observer.on_run(info); });
-  for (const std::string& note : job_.data.notes) {
-    tell([&](Observer& observer) { observer.on_note(note); });
-  }
+  note(job_.data.notes);
 }
 
 bool Training::reached_end() const {
@@ -160,14 +168,14 @@ bool Training::reached_end() const {
 TrainingOutcome Training::run() {
   announce();
   loader_ = make_loader(job_, job_.data.train, true);
-  if (state_.images_done == epoch_plan_.images) finish_epoch();
+  if (evaluation_is_open()) finish_epoch();
   while (!reached_end() && !stopping()) train_epoch();
-  if (!settings_.checkpoint.empty()) save();
+  save();
   TrainingOutcome outcome;
-  outcome.stopped = stopping() && !reached_end();
+  outcome.stopped = stopping() && (!reached_end() || evaluation_is_open());
   outcome.checkpoint = saved_folder_;
   outcome.end = {state_.step, seconds_, weights_hash(runner_->tensors().model), saved_folder_};
-  tell([&](Observer& observer) { observer.on_end(outcome.end); });
+  if (!outcome.stopped) tell([&](Observer& observer) { observer.on_end(outcome.end); });
   return outcome;
 }
 
@@ -183,7 +191,7 @@ void Training::train_epoch() {
   }
   tell_skipped(skipped_, loaded_, observers_);
   tell_reading_notes();
-  if (state_.images_done == epoch_plan_.images) finish_epoch();
+  if (evaluation_is_open()) finish_epoch();
 }
 
 // What reading the images has shown, once each.
@@ -197,14 +205,38 @@ void Training::tell_reading_notes() {
   }
 }
 
-std::vector<HostBatch> Training::load_window(const WindowPlan& window) {
+HostBatch Training::load_batch() {
+  std::optional<HostBatch> batch = loader_->next();
+  CONVOY_DCHECK(batch.has_value(), "the epoch ended before its last batch");
+  skipped_.insert(skipped_.end(), batch->skipped.begin(), batch->skipped.end());
+  loaded_ += batch->batch_images;
+  drop_small_rest(*batch);
+  return std::move(*batch);
+}
+
+// Bad images that were passed over may leave a micro-batch that batch norm cannot normalise.
+void Training::drop_small_rest(HostBatch& batch) {
+  while (batch.images > 0 && batch.images < batch.batch_images) {
+    const std::int64_t last = split_batch(batch.images, micro_batches()).back();
+    if (last >= least_images_) return;
+    const std::string text = fmt::format(
+        "left out {} image(s) of step {}: batch norm needs {} in a micro-batch, the "
+        "others were passed over",
+        last, state_.step + 1, least_images_);
+    tell([&](Observer& observer) { observer.on_warning(text); });
+    batch.images -= last;
+  }
+}
+
+// With bad images passed over, only loading tells how many there are, and so each one's weight.
+std::vector<HostBatch> Training::load_ahead(const WindowPlan& plan, Window& window) {
   std::vector<HostBatch> batches;
-  for (std::int64_t i = 0; i < window.batches; ++i) {
-    std::optional<HostBatch> batch = loader_->next();
-    CONVOY_DCHECK(batch.has_value(), "the epoch ended {} batches early", window.batches - i);
-    skipped_.insert(skipped_.end(), batch->skipped.begin(), batch->skipped.end());
-    loaded_ += batch->batch_images;
-    batches.push_back(std::move(*batch));
+  window.images = plan.images;
+  if (settings_.bad_images != "skip") return batches;
+  window.images = 0;
+  for (std::int64_t i = 0; i < plan.batches; ++i) {
+    batches.push_back(load_batch());
+    window.images += batches.back().images;
   }
   return batches;
 }
@@ -213,14 +245,12 @@ void Training::step() {
   const Clock::time_point start = Clock::now();
   const double waited = loader_->wait_seconds();
   const WindowPlan plan = epoch_plan_.window_at(state_.images_done);
-  // All batches first: images that are passed over change the weight of the others.
-  std::vector<HostBatch> batches = load_window(plan);
-  Window window;
-  window.step = state_.step + 1;
-  window.lr = schedule_.at(window.step);
-  for (const HostBatch& batch : batches) window.images += batch.images;
+  Window window{state_.step + 1, 0, schedule_.at(state_.step + 1)};
+  std::vector<HostBatch> batches = load_ahead(plan, window);
   runner_->begin(window);
-  for (HostBatch& batch : batches) {
+  for (std::int64_t i = 0; i < plan.batches; ++i) {
+    HostBatch batch =
+        batches.empty() ? load_batch() : std::move(batches[static_cast<std::size_t>(i)]);
     runner_->add_batch(batch);
     loader_->recycle(std::move(batch));
   }
@@ -251,34 +281,36 @@ bool Training::evaluate_if_due() {
   if (!event) return false;
   tell([&](Observer& observer) { observer.on_eval(*event); });
   tell_reading_notes();
-  if (event->top1 > state_.best_top1) {
-    state_.best_top1 = event->top1;
+  const bool by_loss = std::isnan(event->top1);
+  const double value = by_loss ? event->loss : event->top1;
+  const bool better = by_loss ? value < state_.best_value : value > state_.best_value;
+  if (state_.best_epoch == 0 || better) {
     state_.best_epoch = state_.epoch;
+    state_.best_value = value;
   }
   return true;
 }
 
 void Training::finish_epoch() {
   if (!evaluate_if_due()) return;
-  const std::int64_t epoch = state_.epoch++;
+  const bool best = state_.best_epoch == state_.epoch;
+  ++state_.epoch;
   state_.images_done = 0;
   const bool due =
       !settings_.save_every || state_.step % *settings_.save_every == 0 || reached_end();
-  if (settings_.checkpoint.empty() || !due) return;
+  if (folder_.dir.empty() || !(due || best)) return;
   save();
-  if (state_.best_epoch == epoch) mark_best(settings_.checkpoint, state_.step);
+  if (best) mark_best(folder_.dir, state_.step);
 }
 
 void Training::save() {
-  if (settings_.checkpoint.empty() || saved_ == state_) return;
+  if (folder_.dir.empty() || saved_ == state_) return;
   const SavedCheckpoint saved = save_checkpoint(
-      settings_.checkpoint, state_.step, checkpoint_content(job_, state_, runner_->tensors()),
+      folder_.dir, state_.step, checkpoint_content(job_, state_, runner_->tensors()),
       static_cast<int>(settings_.keep));
   saved_ = state_;
   saved_folder_ = saved.folder;
-  for (const std::string& note : saved.notes) {
-    tell([&](Observer& observer) { observer.on_note(note); });
-  }
+  note(saved.notes);
   tell([&](Observer& observer) { observer.on_checkpoint(saved.folder); });
 }
 

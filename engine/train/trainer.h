@@ -56,4 +56,9 @@ std::unique_ptr<StepRunner> make_runner(const TrainingJob& job);
 void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
                       std::int64_t image_size);
 
+/// The fewest images that a micro-batch may have in training: 2 where the network's maps shrink to
+/// one place, else 1.
+std::int64_t least_micro_batch(const Network& network, const std::string& mode,
+                               std::int64_t image_size);
+
 }  // namespace convoy

@@ -143,3 +143,94 @@ TEST_CASE("nothing starts afresh silently") {
     expect_error(ErrorKind::usage, {"--checkpoint"}, [&] { run(small_job(settings, 20), events); });
   }
 }
+
+TEST_CASE("a wish to stop during the last evaluation leaves it for the resumed run") {
+  TemporaryFolder folder;
+  Settings settings = settings_of(folder / "run");
+  settings.epochs = 1;
+  Recorder events;
+  StopRequest stop;
+  events.during_eval = [&stop](std::int64_t done) {
+    if (done >= 8) stop.request();
+  };
+  const TrainingOutcome first = train(small_job(settings, 40), {&events}, stop);
+  CHECK(first.stopped);
+  CHECK(events.evals.empty());
+  events.during_eval = nullptr;
+  settings.resume = "yes";
+  const TrainingOutcome second = run(small_job(settings, 40), events);
+  CHECK_FALSE(second.stopped);
+  CHECK(events.evals.size() == 1);
+}
+
+TEST_CASE("a named checkpoint is gone on from, and is never written into") {
+  TemporaryFolder folder;
+  Settings settings;
+  settings.model = "toy";
+  settings.lr = 0.01;
+  settings.batch = 5;
+  settings.epochs = 2;
+  settings.save_every = 1;
+  settings.keep = 20;
+  settings.checkpoint = folder / "run";
+  Recorder whole;
+  const TrainingOutcome expected = run(small_job(settings, 20), whole);
+  settings.checkpoint = folder / "run/step-3";
+  Recorder parts;
+  expect_error(ErrorKind::usage, {"step-3", "one checkpoint", "--resume"},
+               [&] { run(small_job(settings, 20), parts); });
+  settings.resume = "yes";
+  const TrainingOutcome second = run(small_job(settings, 20), parts);
+  CHECK(parts.steps.front().step == 4);
+  CHECK(second.end.weights_hash == expected.end.weights_hash);
+  settings.weights = "some.safetensors";
+  expect_error(ErrorKind::usage, {"--weights some.safetensors"},
+               [&] { run(small_job(settings, 20), parts); });
+}
+
+TEST_CASE("what changed over a resume is said, and only that") {
+  TemporaryFolder folder;
+  Settings settings;
+  settings.model = "toy";
+  settings.lr = 0.01;
+  settings.steps = 3;
+  settings.epochs = 2;
+  settings.batch = 5;
+  settings.checkpoint = folder / "run";
+  auto job = [&settings](const std::map<std::string, std::string>& json) {
+    TrainingJob result = small_job(settings, 20);
+    result.settings_json = json;
+    return result;
+  };
+  Recorder events;
+  run(job({{"weight-decay", "0.0001"}, {"lr", "0.01"}, {"momentum", "0.9"}, {"log", "\"a\""}}),
+      events);
+  settings.resume = "yes";
+  settings.steps = 4;
+  events.notes.clear();
+  run(job({{"weight-decay", "1e-04"}, {"lr", "0.02"}, {"momentum", "0.9"}, {"log", "\"b\""}}),
+      events);
+  std::string notes;
+  for (const std::string& note : events.notes) notes += note + "\n";
+  CHECK(notes.find("--lr was 0.01, is 0.02 now") != std::string::npos);
+  CHECK(notes.find("weight-decay") == std::string::npos);
+  CHECK(notes.find("--log") == std::string::npos);
+  settings.momentum = 0;
+  expect_error(ErrorKind::usage, {"--momentum is 0", "0.9"}, [&] {
+    run(job({{"momentum", "0"}}), events);
+  });
+}
+
+TEST_CASE("the best epoch is kept whatever the saving interval is") {
+  TemporaryFolder folder;
+  Settings settings;
+  settings.model = "toy";
+  settings.lr = 0.01;
+  settings.batch = 10;
+  settings.epochs = 3;
+  settings.save_every = 100;
+  settings.checkpoint = folder / "run";
+  Recorder events;
+  run(small_job(settings, 20), events);
+  CHECK(std::filesystem::exists(folder / "run/best/model.safetensors"));
+}

@@ -144,6 +144,14 @@ TEST_CASE("a loss that is not finite stops with step and first layer, and nothin
                [&] { step(fixture, {batch_of(4)}); });
 }
 
+TEST_CASE("an evaluation whose loss is not finite stops") {
+  Fixture fixture = make({}, BatchNormMode::micro);
+  HostBatch bad = batch_of(4);
+  bad.x[7] = std::numeric_limits<float>::quiet_NaN();
+  expect_error(ErrorKind::numerics, {"evaluation", "nan", "input"},
+               [&] { fixture.runner->evaluate(bad); });
+}
+
 TEST_CASE("a learning rate that is far too high ends in numerics, not in a saved NaN") {
   Settings settings;
   settings.model = "resnet18";

@@ -1,0 +1,33 @@
+// Batch norm needs more than one value per channel: known from shapes alone, before the first step.
+#include "engine/nn/layers.h"
+#include "engine/train/trainer.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
+                      std::int64_t image_size) {
+  if (mode == "frozen") return;
+  const std::vector<Shape> outputs = network.output_shapes(images, image_size);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!dynamic_cast<BatchNorm2d*>(network.layers()[i].module.get())) continue;
+    const Shape& y = outputs[i];
+    CONVOY_CHECK(y.count() > y[1],
+                 "batch norm {}: 1 value per channel: a micro-batch of {} image and maps of {}x{}; "
+                 "take another --batch, a larger --image-size, or --bn sync over several replicas",
+                 network.layers()[i].name, images, y[2], y[3]);
+  }
+}
+
+std::int64_t least_micro_batch(const Network& network, const std::string& mode,
+                               std::int64_t image_size) {
+  if (mode == "frozen") return 1;
+  const std::vector<Shape> outputs = network.output_shapes(1, image_size);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const bool norm = dynamic_cast<BatchNorm2d*>(network.layers()[i].module.get()) != nullptr;
+    if (norm && outputs[i].count() == outputs[i][1]) return 2;
+  }
+  return 1;
+}
+
+}  // namespace convoy
