@@ -2,6 +2,8 @@
 // lines.
 //   CONVOY_UNARY(name, value of x, derivative in x and y): y = name(x)
 //   CONVOY_BINARY(name, value of a and b, derivative by a, derivative by b)
+// A formula is arithmetic on T, std::exp and std::tanh; any other function needs its line in
+// kernels/cpu/vector/elementwise.cpp too.
 // ReLU keeps NaN, and its gradient passes where not (y <= 0): a fmax would hide a numerics error.
 #pragma once
 

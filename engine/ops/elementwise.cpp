@@ -10,11 +10,21 @@ namespace convoy {
 namespace {
 
 // A private layout's padding must stay zero: a function that moves zero runs row-major.
-Tensor fitting(Unary op, const Tensor& x) {
-  if (x.layout() == kPlain) return x;
-  bool keeps_zero = false;
-  with_formula(op, [&](auto formula) { keeps_zero = formula.value(0.0) == 0.0; });
-  return keeps_zero ? x : x.with_layout(kPlain);
+bool keeps_zero(Unary op) {
+  bool keeps = false;
+  with_formula(op, [&](auto formula) { keeps = formula.value(0.0) == 0.0; });
+  return keeps;
+}
+
+bool keeps_zero(Binary op) {
+  bool keeps = false;
+  with_formula(op, [&](auto formula) { keeps = formula.value(0.0, 0.0) == 0.0; });
+  return keeps;
+}
+
+template <class Op>
+Tensor fitting(Op op, const Tensor& x) {
+  return x.layout() == kPlain || keeps_zero(op) ? x : x.with_layout(kPlain);
 }
 
 Tensor unary(const char* name, Unary op, const Tensor& x) {
@@ -36,8 +46,8 @@ Tensor binary(const char* name, Binary op, const Tensor& a, const Tensor& b) {
   check_operands(name, {a, b});
   CONVOY_CHECK(a.shape() == b.shape(), "{}: operands are {} and {}", name, to_string(a.shape()),
                to_string(b.shape()));
-  const Tensor left = a.detach();
-  const Tensor right = b.detach().with_layout(a.layout());
+  const Tensor left = fitting(op, a.detach());
+  const Tensor right = b.detach().with_layout(left.layout());
   Tensor y = Tensor::empty_like(left);
   kernels_of(a).binary_forward(stream_of(a), op, left.stored_count(), left.buffer(), right.buffer(),
                                y.buffer());
