@@ -25,7 +25,7 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
   const StopRequest& request() const { return request_; }
-  /// Called by the handler.
+  /// Called by the handler, or with 0 for other reasons.
   void stop(int signal);
   /// The signal that has come: "SIGTERM".
   const char* signal_name() const;

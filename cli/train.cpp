@@ -4,6 +4,7 @@
 
 #include "cli/check_settings.h"
 #include "cli/commands.h"
+#include "cli/guarded_observer.h"
 #include "cli/metrics_observer.h"
 #include "cli/progress_observer.h"
 #include "cli/run_setup.h"
@@ -36,7 +37,9 @@ int run_train(Options& options) {
   std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
   tell_before(options, *shown);
   StopOnSignal stop;  // not before: while data are opened there is nothing to save
-  TrainingOutcome outcome = train(job, {&metrics, shown.get()}, stop.request());
+  GuardedObserver guarded({&metrics, shown.get()}, [&] { stop.stop(0); });
+  TrainingOutcome outcome = train(job, {&guarded}, stop.request());
+  guarded.check();
   if (!outcome.stopped) return 0;
   shown->on_note(stopped_text(stop, outcome, !options.settings.checkpoint.empty()));
   return kExitTerminated;

@@ -272,6 +272,14 @@ class Signals(ProcessTest):
         self.assertEqual(run.returncode, 143)
         self.assertEqual((out, errors), (b"", b""))
 
+    def test_a_reader_that_goes_away_costs_no_step(self):
+        run = self.start("--checkpoint", "ck")
+        run.stdout.close()
+        self.assertRegex(run.stderr.read(), rb"^convoy: error: resource: [^\n]*stdout: Broken pipe\n$")
+        self.assertEqual(run.wait(timeout=LIMIT), 7)
+        step = int(os.path.basename(os.path.realpath(self.path("ck", "last"))).removeprefix("step-"))
+        self.assertGreaterEqual(step, 3)
+
     def test_ctrl_c_leaves_at_once_and_saves_nothing(self):
         run = self.start("--checkpoint", "ck")
         run.send_signal(signal.SIGINT)
