@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "bench/median.h"
 #include "engine/autograd/backward.h"
 #include "engine/nn/layers.h"
 #include "engine/optim/optimizer.h"
@@ -70,7 +71,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
                            const std::function<void(std::int64_t, std::int64_t)>& progress) {
   using Clock = std::chrono::steady_clock;
   const std::int64_t images = options.settings.batch;
-  const std::int64_t image_size = options.settings.image_size.value_or(224);
+  const std::int64_t image_size = options.settings.image_size.value_or(kImageSize);
   const TrainingJob job = job_of(options.settings, image_size);
   check_batch_norm(*job.network, job.settings.bn, images, image_size);
   std::unique_ptr<StepRunner> runner = make_runner(job);
@@ -91,15 +92,14 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   result.peak_rss_mb = peak_rss_mb();
   result.device_peak_mb = static_cast<double>(device.memory().statistics().peak_in_use) / 1048576;
 
-  std::vector<double> sorted = result.seconds;
-  std::sort(sorted.begin(), sorted.end());
-  const double median = sorted[sorted.size() / 2];
-  result.images_per_s = static_cast<double>(images) / median;
-  result.best = static_cast<double>(images) / sorted.front();
+  const double middle = median(result.seconds);
+  result.images_per_s = static_cast<double>(images) / middle;
+  result.best =
+      static_cast<double>(images) / *std::min_element(result.seconds.begin(), result.seconds.end());
   result.peak_flops = device.measure_peak_flops();
   if (result.peak_flops > 0) {
     result.share_of_peak =
-        flops_of_step(*job.network, images, image_size) / median / result.peak_flops;
+        flops_of_step(*job.network, images, image_size) / middle / result.peak_flops;
   }
   return result;
 }

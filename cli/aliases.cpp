@@ -38,8 +38,8 @@ struct LookAlike {
 };
 
 constexpr std::string_view kBatch =
-    "counts the images of one device elsewhere; here --batch N counts those of a step over all "
-    "replicas";
+    "counts the images of one device elsewhere; here --batch N counts those of a batch over "
+    "all replicas";
 constexpr std::string_view kLimit =
     "counts batches elsewhere; here --limit N counts training images";
 constexpr std::string_view kWarmup = "counts epochs elsewhere; here --warmup STEPS counts steps";

@@ -8,12 +8,11 @@
 #include "cli/json_lines.h"
 #include "cli/progress_format.h"
 #include "cli/setup.h"
+#include "engine/train/setup.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
-
-constexpr std::int64_t kSide = 224;  // unless --image-size says otherwise
 
 std::string settings_text(const Settings& settings) {
   return fmt::format("{}, batch {}, {} px", settings.model, settings.batch,
@@ -50,15 +49,18 @@ void print_step(const Options& options, const StepBenchResult& result) {
 int run_bench_step(Options& options) {
   check_settings(options);
   Settings& settings = options.settings;
-  settings.image_size = settings.image_size.value_or(kSide);
+  settings.image_size = settings.image_size.value_or(kImageSize);
   settings.threads = prepare_device(settings).threads();
+  print_warnings(device_warnings(settings));
+  print_notes(options.notes);
   print_step(options, bench_step({settings, options.repeats}, [](std::int64_t, std::int64_t) {}));
   return 0;
 }
 
 int run_bench_data(Options& options) {
   check_settings(options);
-  Settings& settings = options.settings;
+  const Settings& settings = options.settings;
+  print_notes(options.notes);
   DataBenchResult result = bench_data(settings, options.repeats, [](std::int64_t, std::int64_t) {});
   if (options.json) {
     print_line(JsonObject()

@@ -3,8 +3,11 @@
 #include "cli/read_options.h"
 #include "cli/setup.h"
 #include "cli/value.h"
+#include "engine/train/defaults.h"
+#include "engine/train/setup.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
 #include "models/models.h"
 
 namespace convoy::cli {
@@ -37,28 +40,22 @@ void check_layout(const Settings& settings) {
 }
 
 void check_numbers(const Settings& settings) {
-  bool on_ref = Device(settings.devices.at(0)).type == DeviceType::ref;
-  CONVOY_CHECK(settings.precision == "fp32" || settings.precision == "fp64",
-               "--precision {} is not in this build yet, expected fp32, or fp64 on ref:0",
-               settings.precision);
-  CONVOY_CHECK(settings.precision != "fp64" || on_ref,
-               "--precision fp64 needs --devices ref:0, but the device is {}",
-               settings.devices.at(0));
-  CONVOY_CHECK(settings.bn != "sync" && settings.bn != "deferred+sync",
-               "--bn {} needs several replicas, which are not in this build yet; expected micro, "
-               "deferred or frozen",
-               settings.bn);
+  dtype_of_precision(settings);
+  batch_norm_mode(settings);
+  if (settings.threads) threads_of(settings);
   CONVOY_CHECK(settings.kernels == "own",
                "--kernels vendor concerns GPUs, which are not in this build yet");
 }
 
-void check_optimizer(const Settings& settings) {
+void check_optimizer(const Options& options) {
+  const Settings& settings = options.settings;
   CONVOY_CHECK(!settings.nesterov || settings.optimizer == "sgd",
                "--nesterov goes with --optimizer sgd, not with {}", settings.optimizer);
   CONVOY_CHECK(!settings.nesterov || settings.momentum > 0,
                "--nesterov needs --momentum above 0, it is {}", settings.momentum);
-  CONVOY_CHECK(settings.label_smoothing == 0 || settings.loss == "cross-entropy",
-               "--label-smoothing goes with --loss cross-entropy, not with {}", settings.loss);
+  CONVOY_CHECK(!was_given(options, "momentum") || settings.optimizer != "adamw",
+               "--momentum goes with --optimizer sgd or lars, not with adamw");
+  resolved_settings(settings, takes_rows(settings.model));
 }
 
 void check_run(const Settings& settings) {
@@ -71,13 +68,39 @@ void check_run(const Settings& settings) {
 }  // namespace
 
 void check_settings(Options& options) {
-  Settings& settings = options.settings;
+  const Settings& settings = options.settings;
   read_choice({settings.model, "--model"}, model_names());
-  if (takes_rows(settings.model) && !was_given(options, "loss")) settings.loss = "mse";
+  settle_rivals(options, "micro-batch-size", "micro-batches");
   check_layout(settings);
   check_numbers(settings);
-  check_optimizer(settings);
+  check_optimizer(options);
   check_run(settings);
+}
+
+std::vector<std::string> device_warnings(const Settings& settings) {
+  std::vector<std::string> warnings;
+  const int cores = allowed_cores();
+  const int threads = threads_of(settings).value_or(cores);
+  if (threads > cores) {
+    warnings.push_back(
+        fmt::format("{} threads share the {} core(s) that this process may use", threads, cores));
+  }
+  for (const std::string& name : settings.devices) {
+    Device device(name);
+    if (device.type != DeviceType::cpu || device.index < cores) continue;
+    warnings.push_back(fmt::format("{}: this process may use {} core(s); devices share them",
+                                   to_string(device), cores));
+  }
+  return warnings;
+}
+
+std::vector<std::string> idle_notes(const Options& options) {
+  std::vector<std::string> notes;
+  for (const char* name : {"schedule", "stages-per-worker", "comm-timeout"}) {
+    if (was_given(options, name))
+      notes.push_back(fmt::format("--{} has no effect on one device", name));
+  }
+  return notes;
 }
 
 void check_launcher(const Environment& environment) {

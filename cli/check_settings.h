@@ -4,13 +4,20 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 
 namespace convoy::cli {
 
-/// Fills what depends on other settings (the loss of toy and line) and checks the rest.
+/// Of settings that exclude each other drops those from weaker sources, and checks the rest.
 void check_settings(Options& options);
+
+/// What is put up with: more threads or devices than cores.
+std::vector<std::string> device_warnings(const Settings& settings);
+
+/// What was given, but changes nothing in this build.
+std::vector<std::string> idle_notes(const Options& options);
 
 /// Value of an environment variable, null if it is not set.
 using Environment = std::function<const char*(const char*)>;

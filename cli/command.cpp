@@ -13,80 +13,100 @@ namespace {
 constexpr std::string_view kLater[] = {"verify",      "plan",          "report",         "launch",
                                        "bench split", "bench kernels", "bench allreduce"};
 
-std::vector<Command> make_commands() {
+Command train_command() {
+  return {"train",
+          "[DIR]",
+          "Trains a network and writes checkpoints and metrics.",
+          {"convoy train --optimizer adamw --checkpoint run --log run.jsonl",
+           "convoy train --model resnet18 --data folder:flowers --epochs 10 --resume auto "
+           "--checkpoint run",
+           "convoy train --data synthetic --steps 20 --batch 8"},
+          {Group::model, Group::data, Group::optimization, Group::layout, Group::run},
+          {"config", "json"},
+          run_train};
+}
+
+Command eval_command() {
+  return {"eval",
+          "[DIR]",
+          "Measures loss and accuracy of a trained network on validation images.",
+          {"convoy eval --checkpoint run", "convoy eval --checkpoint run/step-938 --json",
+           "convoy eval --weights resnet50.safetensors --data folder:imagenet --image-size 224"},
+          {},
+          {"model", "classes", "image-size", "precision", "weights", "data", "loader-threads",
+           "bad-images", "max-pixels", "batch", "loss", "devices", "threads", "device-memory",
+           "checkpoint", "config", "json"},
+          run_eval};
+}
+
+Command predict_command() {
   return {
-      {"train",
-       "[DIR]",
-       "Trains a network and writes checkpoints and metrics.",
-       {"convoy train --optimizer adamw --checkpoint run --log run.jsonl",
-        "convoy train --model resnet18 --data folder:flowers --epochs 10 --resume auto "
-        "--checkpoint run",
-        "convoy train --data synthetic --steps 20 --batch 8"},
-       {Group::model, Group::data, Group::optimization, Group::layout, Group::run},
-       {"config", "json"},
-       run_train},
-      {"eval",
-       "[DIR]",
-       "Measures loss and accuracy of a trained network on validation images.",
-       {"convoy eval --checkpoint run", "convoy eval --checkpoint run/step-938 --json",
-        "convoy eval --weights resnet50.safetensors --data folder:imagenet --image-size 224"},
-       {},
-       {"model", "classes", "image-size", "precision", "weights", "data", "loader-threads",
-        "bad-images", "max-pixels", "batch", "loss", "devices", "threads", "device-memory",
-        "checkpoint", "config", "json"},
-       run_eval},
-      {"predict",
-       "FILE...",
-       "Tells the five likeliest classes of images.",
-       {"convoy predict --checkpoint run cat.png", "convoy predict --checkpoint run --json *.jpg",
-        "convoy predict --weights resnet50.safetensors --logits cat.png"},
-       {},
-       {"model", "classes", "image-size", "precision", "weights", "max-pixels", "devices",
-        "threads", "device-memory", "checkpoint", "config", "json", "logits"},
-       run_predict},
-      {"summary",
-       "",
-       "Lists the layers of a network with shapes, parameters and multiply-adds.",
-       {"convoy summary", "convoy summary --model resnet18 --classes 10 --image-size 32",
-        "convoy summary --json"},
-       {},
-       {"model", "classes", "image-size", "config", "json"},
-       run_summary},
-      {"convert",
-       "FROM TO.safetensors",
-       "Writes the weights of a checkpoint or file with torchvision's names.",
-       {"convoy convert run resnet50.safetensors",
-        "convoy convert run/step-938 weights.safetensors",
-        "convoy convert --model resnet18 from_torch.safetensors clean.safetensors"},
-       {},
-       {"model", "classes", "config", "json"},
-       run_convert},
-      {"devices",
-       "",
-       "Lists devices, library versions and what is wrong with this machine's set-up.",
-       {"convoy devices", "convoy devices --json", "OMP_NUM_THREADS=1 convoy devices"},
-       {},
-       {"config", "json"},
-       run_devices},
-      {"bench step",
-       "",
-       "Measures training steps on made-up images: images/s and the share of the device's peak.",
-       {"convoy bench step --model resnet50 --image-size 224 --batch 16 --threads 1",
-        "convoy bench step --model resnet18 --image-size 32 --batch 64 --json",
-        "convoy bench step --devices ref:0 --model toy --repeats 10"},
-       {},
-       {"model", "classes", "image-size", "precision", "bn", "batch", "devices", "threads",
-        "device-memory", "seed", "config", "json", "repeats"},
-       run_bench_step},
-      {"bench data",
-       "",
-       "Measures the loader alone: images/s of whole epochs.",
-       {"convoy bench data", "convoy bench data --data folder:flowers --loader-threads 4",
-        "convoy bench data --data synthetic:1000 --image-size 224 --json"},
-       {Group::data},
-       {"classes", "image-size", "batch", "seed", "config", "json", "repeats"},
-       run_bench_data},
-  };
+      "predict",
+      "FILE...",
+      "Tells the five likeliest classes of images.",
+      {"convoy predict --checkpoint run cat.png", "convoy predict --checkpoint run --json *.jpg",
+       "convoy predict --weights resnet50.safetensors --logits cat.png"},
+      {},
+      {"model", "classes", "image-size", "precision", "weights", "max-pixels", "devices", "threads",
+       "device-memory", "checkpoint", "config", "json", "logits"},
+      run_predict};
+}
+
+Command summary_command() {
+  return {"summary",
+          "",
+          "Lists the layers of a network with shapes, parameters and multiply-adds.",
+          {"convoy summary", "convoy summary --model resnet18 --classes 10 --image-size 32",
+           "convoy summary --json"},
+          {},
+          {"model", "classes", "image-size", "config", "json"},
+          run_summary};
+}
+
+Command convert_command() {
+  return {
+      "convert",
+      "FROM TO.safetensors",
+      "Writes the weights of a checkpoint or file with torchvision's names.",
+      {"convoy convert run resnet50.safetensors", "convoy convert run/step-938 weights.safetensors",
+       "convoy convert --model resnet18 from_torch.safetensors clean.safetensors"},
+      {},
+      {"model", "classes", "config", "json"},
+      run_convert};
+}
+
+Command devices_command() {
+  return {"devices",
+          "",
+          "Lists devices, library versions and what is wrong with this machine's set-up.",
+          {"convoy devices", "convoy devices --json", "OMP_NUM_THREADS=1 convoy devices"},
+          {},
+          {"config", "json"},
+          run_devices};
+}
+
+Command bench_step_command() {
+  return {"bench step",
+          "",
+          "Measures training steps on made-up images: images/s and the share of the device's peak.",
+          {"convoy bench step --model resnet50 --image-size 224 --batch 16 --threads 1",
+           "convoy bench step --model resnet18 --image-size 32 --batch 64 --json",
+           "convoy bench step --devices ref:0 --model toy --repeats 10"},
+          {},
+          {"model", "classes", "image-size", "precision", "bn", "batch", "devices", "threads",
+           "device-memory", "seed", "config", "json", "repeats"},
+          run_bench_step};
+}
+
+Command bench_data_command() {
+  return {"bench data",
+          "",
+          "Measures the loader alone: images/s of whole epochs.",
+          {"convoy bench data", "convoy bench data --data folder:flowers --loader-threads 4",
+           "convoy bench data --data synthetic:1000 --image-size 224 --json"},
+          {Group::data},
+          {"classes", "image-size", "batch", "seed", "config", "json", "repeats"},
+          run_bench_data};
 }
 
 }  // namespace
@@ -97,7 +117,9 @@ bool Command::accepts(const Flag& flag) const {
 }
 
 const std::vector<Command>& all_commands() {
-  static const std::vector<Command> commands = make_commands();
+  static const std::vector<Command> commands = {
+      train_command(),   eval_command(),    predict_command(),    summary_command(),
+      convert_command(), devices_command(), bench_step_command(), bench_data_command()};
   return commands;
 }
 

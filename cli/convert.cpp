@@ -16,10 +16,11 @@ namespace {
 constexpr const char* kUsage =
     "convert needs a source and a target: convoy convert FROM TO.safetensors";
 
-/// FROM as --checkpoint, if it is a folder, or as --weights.
+/// FROM as --checkpoint, if it is a folder, or as --weights; what variables say of them is not for
+/// this command.
 Options with_source(Options options, const std::string& source) {
-  CONVOY_CHECK(options.settings.checkpoint.empty() && options.settings.weights.empty(), "{}",
-               kUsage);
+  options.settings.checkpoint.clear();
+  options.settings.weights.clear();
   std::error_code ignored;
   bool folder = std::filesystem::is_directory(source, ignored);
   options.settings.precision = "fp32";  // of files
@@ -36,8 +37,10 @@ int run_convert(Options& options) {
   CONVOY_CHECK(target.ends_with(".safetensors"), "convert: {} does not end in .safetensors",
                target);
   check_settings(options);
-  LoadedNetwork loaded = load_network(with_source(options, source));
+  Options with = with_source(options, source);
+  LoadedNetwork loaded = load_network(with, kImageSize);
   save_weights(*loaded.network, target);
+  print_notes(options.notes);
   print_notes(loaded.notes);
   std::size_t entries = loaded.network->state_dict().size();
   std::int64_t parameters = loaded.network->parameter_count();

@@ -109,6 +109,7 @@ void print_text(const std::vector<DeviceLine>& devices) {
 int run_devices(Options& options) {
   std::vector<DeviceLine> devices;
   for (const char* name : {"cpu:0", "ref:0", "cuda:0", "emu:0"}) devices.push_back(look_at(name));
+  print_notes(options.notes);
   options.json ? print_json(devices) : print_text(devices);
   return 0;
 }

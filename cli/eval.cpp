@@ -53,7 +53,7 @@ void check_data(const LoadedNetwork& loaded, const DataPair& data, const Setting
 int run_eval(Options& options) {
   check_settings(options);
   check_launcher([](const char* name) -> const char* { return std::getenv(name); });
-  LoadedNetwork loaded = load_network(options);
+  LoadedNetwork loaded = load_network(options, image_size_of(options.settings));
   take_over(options, loaded);
   TrainingJob job;
   job.network = loaded.network;
@@ -66,7 +66,8 @@ int run_eval(Options& options) {
   std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
   const StopRequest never;
   const std::int64_t epoch = loaded.manifest ? epochs_done(*loaded.manifest) : 0;
-  for (const auto* notes : {&loaded.notes, &job.data.notes}) {
+  for (const std::string& text : device_warnings(options.settings)) shown->on_warning(text);
+  for (const auto* notes : {&options.notes, &loaded.notes, &job.data.notes}) {
     for (const std::string& note : *notes) shown->on_note(note);
   }
   const EvalEvent event = evaluate(job, *runner, epoch, never, {shown.get()}).value();

@@ -24,6 +24,7 @@ struct Binding {
   Kind kind = Kind::text;
   std::function<void(Options&, const Value&)> set;
   std::function<std::string(const Options&)> json;
+  std::function<void(Options&)> reset;  ///< back to the default
 };
 
 /// How often a flag is wanted: -h lists the common ones, --help-all all.
@@ -89,7 +90,8 @@ Binding bind(Kind kind, T Owner::*member, Read read) {
           [member, read](Options& options, const Value& value) {
             field(options, member) = read(value);
           },
-          [member](const Options& options) { return to_json(field(options, member)); }};
+          [member](const Options& options) { return to_json(field(options, member)); },
+          [member](Options& options) { field(options, member) = field(Options(), member); }};
 }
 
 /// T of an optional<T>, else T itself.
@@ -120,8 +122,8 @@ Binding text(std::string Owner::*member) {
   return bind(Kind::text, member, [](const Value& value) { return value.text; });
 }
 
-template <class Owner>
-Binding choice(std::string Owner::*member, std::vector<std::string> choices) {
+template <class T, class Owner>
+Binding choice(T Owner::*member, std::vector<std::string> choices) {
   return bind(Kind::text, member, [choices = std::move(choices)](const Value& value) {
     return read_choice(value, choices);
   });

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "cli/nearest.h"
+#include "engine/data/decode_image.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
 
@@ -12,8 +13,14 @@ namespace {
 
 constexpr auto kCommon = Use::common;
 constexpr auto kRare = Use::rare;
-constexpr IntegerRange kFromZero{0};
-constexpr IntegerRange kFromOne{1};
+// No sum or product of a few counts leaves 64 bits.
+constexpr IntegerRange kCount{1, (std::int64_t{1} << 31) - 1};
+constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
+constexpr IntegerRange kSteps{1, kMostSteps};
+constexpr IntegerRange kClasses{1, 1 << 24};
+constexpr IntegerRange kImageSizes{1, 16384};                 // what the loader makes
+constexpr IntegerRange kPixels{1, kDefaultMaxPixels * 1000};  // what the decoders take
+constexpr IntegerRange kThreads{1, 65536};                    // the cores say more
 constexpr NumberRange kNotNegative{0};
 constexpr NumberRange kBelowOne{0, 1, false, true};
 
@@ -49,7 +56,7 @@ std::string read_schedule(const Value& value) {
 
 std::string read_stages(const Value& value) {
   if (value.text == "auto") return value.text;
-  return std::to_string(read_integer(value, kFromOne));
+  return std::to_string(read_integer(value, kCount));
 }
 
 std::string read_resume(const Value& value) {
@@ -75,9 +82,9 @@ std::vector<Flag> model_flags() {
       {"model", group, "NAME", "network: resnet18 to resnet152, toy, line", kCommon,
        text(&Settings::model), ""},
       {"classes", group, "N", "outputs of the last layer", kRare,
-       integer(&Settings::classes, kFromOne), "the data's"},
+       integer(&Settings::classes, kClasses), "the data's"},
       {"image-size", group, "N", "side of the square input", kCommon,
-       integer(&Settings::image_size, {1, 65535}), "32 for idx and CIFAR, 224 otherwise"},
+       integer(&Settings::image_size, kImageSizes), "32 for idx and CIFAR, 224 otherwise"},
       {"precision", group, "fp32|tf32|bf16|fp64", "element type of weights and arithmetic", kRare,
        choice(&Settings::precision, {"fp32", "tf32", "bf16", "fp64"}), ""},
       {"bn", group, "MODE", "batch norm: micro, deferred, sync, frozen or deferred+sync", kRare,
@@ -94,27 +101,27 @@ std::vector<Flag> data_flags() {
        "fashion-mnist[:DIR], cifar10:DIR, folder:DIR with train/ and val/, or synthetic[:N]",
        kCommon, bind(Kind::text, &Settings::data, read_data), ""},
       {"limit", group, "N", "use the first N training images", kCommon,
-       integer(&Settings::limit, kFromOne), "all"},
+       integer(&Settings::limit, kCount), "all"},
       {"loader-threads", group, "N", "threads that read and change images", kRare,
        integer(&Settings::loader_threads, {1, 1024}), ""},
       {"bad-images", group, "stop|skip", "what to do about an image that cannot be read", kRare,
        choice(&Settings::bad_images, {"stop", "skip"}), ""},
       {"max-pixels", group, "N", "refuse images of more pixels", kRare,
-       integer(&Settings::max_pixels, kFromOne), ""},
+       integer(&Settings::max_pixels, kPixels), ""},
   };
 }
 
 std::vector<Flag> optimization_flags() {
   constexpr auto group = Group::optimization;
   return {
-      {"batch", group, "N", "images of a step, over all replicas", kCommon,
-       integer(&Settings::batch, kFromOne), ""},
-      {"accumulate", group, "N", "add the gradients of N parts of the batch, one after another",
-       kRare, integer(&Settings::accumulate, kFromOne), ""},
+      {"batch", group, "N", "images of a batch, over all replicas", kCommon,
+       integer(&Settings::batch, kCount), ""},
+      {"accumulate", group, "N", "batches behind one optimizer step, whose gradients are added",
+       kRare, integer(&Settings::accumulate, kCount), ""},
       {"epochs", group, "N", "passes over the training images", kCommon,
-       integer(&Settings::epochs, kFromOne), "1, unless --steps is given"},
+       integer(&Settings::epochs, kCount), "1, unless --steps is given"},
       {"steps", group, "N", "stop at this step and save", kCommon,
-       integer(&Settings::steps, kFromOne), "until the epochs end"},
+       integer(&Settings::steps, kSteps), "until the epochs end"},
       {"optimizer", group, "sgd|lars|adamw", "how weights follow gradients", kCommon,
        choice(&Settings::optimizer, {"sgd", "lars", "adamw"}), ""},
       {"lr", group, "X", "learning rate", kCommon, number(&Settings::lr, kNotNegative),
@@ -122,7 +129,7 @@ std::vector<Flag> optimization_flags() {
       {"lr-schedule", group, "constant|cosine|step", "how the learning rate goes down", kRare,
        choice(&Settings::lr_schedule, {"constant", "cosine", "step"}), ""},
       {"warmup", group, "STEPS", "steps in which the learning rate rises from 0", kRare,
-       integer(&Settings::warmup, kFromZero), ""},
+       integer(&Settings::warmup, {0, kMostSteps}), ""},
       {"momentum", group, "X", "of sgd and lars", kRare, number(&Settings::momentum, kBelowOne),
        ""},
       {"nesterov", group, "", "Nesterov's momentum (sgd)", kRare, toggle(&Settings::nesterov), ""},
@@ -130,12 +137,12 @@ std::vector<Flag> optimization_flags() {
        number(&Settings::weight_decay, kNotNegative), "sgd and lars 0.0001, adamw 0.01"},
       {"label-smoothing", group, "X", "share of a label that is spread over all classes", kRare,
        number(&Settings::label_smoothing, kBelowOne), ""},
-      {"loss", group, "cross-entropy|mse", "what is made small (toy and line: mse)", kRare,
-       choice(&Settings::loss, {"cross-entropy", "mse"}), ""},
+      {"loss", group, "cross-entropy|mse", "what is made small", kRare,
+       choice(&Settings::loss, {"cross-entropy", "mse"}), "cross-entropy; toy and line: mse"},
       {"clip-grad", group, "X", "longest gradient over all parameters; 0 clips nothing", kRare,
        number(&Settings::clip_grad, kNotNegative), ""},
       {"eval-every", group, "EPOCHS", "epochs between evaluations", kRare,
-       integer(&Settings::eval_every, kFromOne), "1; with --steps none"},
+       integer(&Settings::eval_every, kCount), "1; with --steps none"},
       {"seed", group, "N", "of weights, order and augmentation", kCommon,
        bind(Kind::integer, &Settings::seed, read_unsigned), ""},
   };
@@ -147,7 +154,7 @@ std::vector<Flag> layout_flags() {
       {"devices", group, "LIST", "devices of each process: cpu:0, ref:0, cuda:0, emu:0", kCommon,
        bind(Kind::list, &Settings::devices, read_devices), "cpu:0"},
       {"replicas", group, "R", "whole networks that share a batch", kRare,
-       integer(&Settings::replicas, kFromOne), ""},
+       integer(&Settings::replicas, kCount), ""},
       {"stages", group, "S|auto", "parts of the network, each on its own worker", kRare,
        bind(Kind::text_or_integer, &Settings::stages, read_stages), ""},
       {"cut", group, "auto|NAME,NAME", "first layer of each later stage", kRare,
@@ -156,15 +163,15 @@ std::vector<Flag> layout_flags() {
        "order in which stages work on micro-batches", kRare,
        bind(Kind::text, &Settings::schedule, read_schedule), ""},
       {"stages-per-worker", group, "V", "of the interleaved schedule", kRare,
-       integer(&Settings::stages_per_worker, kFromOne), ""},
+       integer(&Settings::stages_per_worker, kCount), ""},
       {"micro-batch-size", group, "N", "images of a micro-batch", kRare,
-       integer(&Settings::micro_batch_size, kFromOne), "the replica's batch"},
+       integer(&Settings::micro_batch_size, kCount), "the replica's batch"},
       {"micro-batches", group, "N", "micro-batches of a step", kRare,
-       integer(&Settings::micro_batches, kFromOne), "1"},
+       integer(&Settings::micro_batches, kCount), "1"},
       {"recompute", group, "", "keep no activations, compute them again for backward", kRare,
        toggle(&Settings::recompute), ""},
       {"threads", group, "N", "threads of each worker", kCommon,
-       integer(&Settings::threads, {1, 4096}), "OMP_NUM_THREADS, else the cores over the workers"},
+       integer(&Settings::threads, kThreads), "OMP_NUM_THREADS, else the cores over the workers"},
       {"device-memory", group, "BYTES", "most memory of each worker; KiB, MiB and GiB may follow",
        kRare, bind(Kind::text_or_integer, &Settings::device_memory, read_bytes), "no cap"},
       {"comm", group, "auto|thread|mpi|nccl", "how workers talk to each other", kRare,
@@ -178,8 +185,8 @@ std::vector<Flag> run_flags() {
       {"checkpoint", group, "DIR", "where checkpoints are written, or read from", kCommon,
        text(&Settings::checkpoint), "none"},
       {"save-every", group, "STEPS", "steps between checkpoints", kRare,
-       integer(&Settings::save_every, kFromOne), "each epoch"},
-      {"keep", group, "N", "newest checkpoints to keep", kRare, integer(&Settings::keep, kFromOne),
+       integer(&Settings::save_every, kSteps), "each epoch"},
+      {"keep", group, "N", "newest checkpoints to keep", kRare, integer(&Settings::keep, kCount),
        ""},
       {"resume", group, "[auto]", "go on from the newest checkpoint; auto: or start afresh",
        kCommon, bind(Kind::optional_text, &Settings::resume, read_resume), "start afresh"},
@@ -192,7 +199,8 @@ std::vector<Flag> run_flags() {
        number(&Settings::comm_timeout, {.low = 0, .open_low = true}), ""},
       {"kernels", group, "own|vendor", "kernels of GPUs", kRare,
        choice(&Settings::kernels, {"own", "vendor"}), ""},
-      {"deterministic", group, "", "equal bits in each run from vendor libraries too", kRare,
+      {"deterministic", group, "",
+       "equal bits in each run from vendor libraries of GPUs too; the CPU's always are", kRare,
        toggle(&Settings::deterministic), ""},
   };
 }

@@ -83,11 +83,15 @@ std::string end_line(const EndEvent& event) {
       .text();
 }
 
-bool keep_line(const std::string& line, std::int64_t start_step) {
+bool keep_line(const std::string& line, const RunInfo& info) {
   if (line.starts_with(R"({"type":"end")")) return false;
+  if (line.starts_with(R"({"type":"eval")")) {
+    auto epoch = integer_of(line, "epoch");
+    return epoch && (!info.start_epoch || *epoch < *info.start_epoch);
+  }
   if (!line.starts_with(R"({"type":"step")")) return true;
   auto step = integer_of(line, "step");
-  return step && *step <= start_step;
+  return step && *step <= info.start_step;
 }
 
 MetricsObserver::MetricsObserver(Options options, Versions versions)
@@ -99,7 +103,7 @@ void MetricsObserver::on_run(const RunInfo& info) {
   const std::string& path = options_.settings.log;
   if (!path.empty() && info.start_step > 0) {
     log_ = std::make_unique<LineFile>(
-        path, [&](const std::string& line) { return keep_line(line, info.start_step); });
+        path, [&](const std::string& line) { return keep_line(line, info); });
   } else if (!path.empty()) {
     log_ = std::make_unique<LineFile>(path);
   }

@@ -26,9 +26,9 @@ std::string step_line(const StepEvent& event);
 std::string eval_line(const EvalEvent& event);
 std::string end_line(const EndEvent& event);
 
-/// Whether a run that goes on after `start_step` keeps this line of the file, given that it kept
-/// all lines before.
-bool keep_line(const std::string& line, std::int64_t start_step);
+/// Whether a run that goes on as `info` says keeps this line of the file, given that it kept all
+/// lines before: steps and evaluations that are made again are not kept.
+bool keep_line(const std::string& line, const RunInfo& info);
 
 class MetricsObserver : public Observer {
  public:

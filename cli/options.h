@@ -9,6 +9,14 @@
 
 namespace convoy::cli {
 
+/// Where a setting was given; later ones win.
+enum class Source { config_file, variable, flag };
+
+struct Given {
+  std::string name;  ///< of the flag
+  Source source = Source::flag;
+};
+
 struct Options {
   Settings settings;
   bool json = false;
@@ -16,7 +24,8 @@ struct Options {
   std::int64_t repeats = 3;  // bench
   std::string config;        // --config FILE
   std::vector<std::string> operands;
-  std::vector<std::string> given;  // names of the flags set anywhere, in order
+  std::vector<Given> given;        // what was set anywhere, in order
+  std::vector<std::string> notes;  // to print once nothing can be wrong with the settings any more
 };
 
 }  // namespace convoy::cli

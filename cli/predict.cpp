@@ -1,6 +1,4 @@
 // `predict`: image files through a trained network, the five likeliest classes of each.
-#include <utility>
-
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/json_lines.h"
@@ -8,6 +6,7 @@
 #include "cli/progress_format.h"
 #include "cli/setup.h"
 #include "engine/autograd/grad_mode.h"
+#include "engine/data/decode_image.h"
 #include "engine/data/transform.h"
 #include "engine/io/text.h"
 #include "kernels/base/error.h"
@@ -17,39 +16,58 @@ namespace {
 
 constexpr std::size_t kGuesses = 5;
 
-std::vector<float> logits_of(const LoadedNetwork& loaded, const Options& options,
-                             const std::string& path) {
+/// Raw outputs, and whether they were computed in float64: that many digits are told.
+struct Logits {
+  std::vector<double> values;
+  bool wide = false;
+};
+
+std::string text_of(const Logits& logits, const char* separator) {
+  std::string text;
+  for (double value : logits.values) {
+    if (!text.empty()) text += separator;
+    text += logits.wide ? json_number(value) : json_number(static_cast<float>(value));
+  }
+  return text;
+}
+
+Logits logits_of(const LoadedNetwork& loaded, const Transform& transform, const Image& image) {
+  std::vector<float> pixels(static_cast<std::size_t>(transform.count()));
+  transform.eval(image, pixels.data());
   std::int64_t side = loaded.image_size;
-  std::vector<float> pixels = load_image_for_eval(
-      path, static_cast<int>(side), loaded.normalisation, options.settings.max_pixels);
   Tensor weight = loaded.network->parameters().at(0);
   Tensor x = Tensor::from(pixels, {1, 3, side, side}, weight.options());
-  return loaded.network->forward(x).to_vector<float>();
+  Tensor output = loaded.network->forward(x);
+  return {output.to_vector<double>(), output.dtype() == DType::f64};
 }
 
 std::string json_of(const std::string& path, const std::vector<Guess>& guesses,
-                    const std::vector<float>& logits, bool with_logits) {
+                    const Logits& logits, bool with_logits) {
   std::vector<JsonObject> top;
   for (const Guess& guess : guesses) {
     top.push_back(JsonObject().add("class", guess.label).add("name", guess.name).add("p", guess.p));
   }
   JsonObject line;
   line.add("image", path).add("top", top);
-  if (with_logits) line.add("logits", logits);
+  if (with_logits) line.add_raw("logits", "[" + text_of(logits, ",") + "]");
   return line.text();
 }
 
-std::string text_of(const std::string& path, const std::vector<Guess>& guesses,
-                    const std::vector<float>& logits, bool with_logits) {
+std::string text_of_image(const std::string& path, const std::vector<Guess>& guesses,
+                          const Logits& logits, bool with_logits) {
   std::string text = printable(path);
   for (std::size_t i = 0; i < guesses.size(); ++i) {
     text +=
         fmt::format("\n{:>3}  {:>8}  {}", i + 1, percent(guesses[i].p), printable(guesses[i].name));
   }
   if (!with_logits) return text;
-  text += "\n  logits";
-  for (float logit : logits) text += " " + json_number(logit);
-  return text;
+  return text + "\n  logits " + text_of(logits, " ");
+}
+
+/// As training tells it of a folder.
+std::string rotation_note(std::int64_t images) {
+  return fmt::format("{} image{} a rotation (EXIF); pixels are used as stored", images,
+                     images == 1 ? " carries" : "s carry");
 }
 
 }  // namespace
@@ -57,18 +75,25 @@ std::string text_of(const std::string& path, const std::vector<Guess>& guesses,
 int run_predict(Options& options) {
   CONVOY_CHECK(!options.operands.empty(), "predict needs an image: convoy predict FILE...");
   check_settings(options);
-  LoadedNetwork loaded = load_network(options);
+  LoadedNetwork loaded = load_network(options, kImageSize);
   CONVOY_CHECK(!loaded.network->takes_rows(), "predict: {} takes rows of numbers, not images",
                loaded.network->name());
+  const Transform transform({static_cast<int>(loaded.image_size), loaded.normalisation,
+                             ResizeRule::centre_crop, AugmentRule::none});
   NoGradScope no_grad;
+  std::int64_t rotated = 0;
   for (const std::string& path : options.operands) {
-    std::vector<float> logits = logits_of(loaded, options, path);
-    std::vector<Guess> guesses =
-        top_guesses({logits.begin(), logits.end()}, loaded.class_names, kGuesses);
-    print_notes(std::exchange(loaded.notes, {}));  // an error would have been the only line
-    auto to_text = options.json ? json_of : text_of;
-    print_line(to_text(path, guesses, logits, options.logits));
+    Image image = read_image_file(path, options.settings.max_pixels);
+    if (image.rotated) ++rotated;
+    Logits logits = logits_of(loaded, transform, image);
+    std::vector<Guess> guesses = top_guesses(logits.values, loaded.class_names, kGuesses);
+    auto to_line = options.json ? json_of : text_of_image;
+    print_line(to_line(path, guesses, logits, options.logits));
   }
+  if (rotated > 0) loaded.notes.push_back(rotation_note(rotated));
+  print_warnings(device_warnings(options.settings));  // last: an error is to be the only line
+  print_notes(options.notes);
+  print_notes(loaded.notes);
   return 0;
 }
 

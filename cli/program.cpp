@@ -44,17 +44,16 @@ void take_folder(const Command& command, Options& options) {
   CONVOY_CHECK(options.operands.size() == 1, "{} takes one folder, but \"{}\" follows",
                command.name, options.operands[1]);
   options.settings.data = "folder:" + options.operands[0];
-  options.given.emplace_back("data");
+  options.given.push_back({"data", Source::flag});
 }
 
 int run_command(const Command& command, const std::vector<std::string>& words) {
   CommandLine line = read_command_line(words);
   check_accepted(command, line);
-  ReadOptions read = read_options(line, convoy_variables());
-  print_notes(read.notes);
-  check_operands(command, read.options);
-  take_folder(command, read.options);
-  return command.run(read.options);
+  Options options = read_options(line, convoy_variables());
+  check_operands(command, options);
+  take_folder(command, options);
+  return command.run(options);
 }
 
 /// The command's name, of two words for bench, and what follows it.

@@ -5,9 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+
+#include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
@@ -130,7 +133,7 @@ void ProgressObserver::on_end(const EndEvent& event) {
 
 void ProgressObserver::paint(const std::string& text) {
   std::fprintf(out_, "\r%s\033[K", text.c_str());
-  std::fflush(out_);
+  flush(out_);
   painted_ = true;
 }
 
@@ -141,9 +144,15 @@ void ProgressObserver::clear() {
 
 void ProgressObserver::line(std::FILE* file, const std::string& text) {
   clear();
-  if (file != out_) std::fflush(out_);
+  if (file != out_) flush(out_);
   std::fprintf(file, "%s\n", text.c_str());
-  std::fflush(file);
+  flush(file);
+}
+
+void ProgressObserver::flush(std::FILE* file) {
+  const bool written = std::fflush(file) == 0 && !std::ferror(file);
+  if (written || file != out_) return;
+  CONVOY_FAIL(resource, "cannot write to stdout: {}", std::strerror(errno));
 }
 
 void MessageObserver::on_note(const std::string& text) {

@@ -39,6 +39,8 @@ class ProgressObserver : public Observer {
   /// Takes the painted line away; whole lines follow.
   void clear();
   void line(std::FILE* file, const std::string& text);
+  /// `resource` if what was written to `out` does not get there.
+  void flush(std::FILE* file);
 
   std::FILE* out_;
   std::FILE* messages_;

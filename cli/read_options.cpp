@@ -1,6 +1,7 @@
 #include "cli/read_options.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "cli/config_file.h"
 #include "cli/flags.h"
@@ -12,10 +13,10 @@ extern char** environ;
 namespace convoy::cli {
 namespace {
 
-void assign(Options& options, const std::vector<Assignment>& assignments) {
+void assign(Options& options, const std::vector<Assignment>& assignments, Source source) {
   for (const Assignment& assignment : assignments) {
     assignment.flag->binding.set(options, assignment.value);
-    options.given.push_back(assignment.flag->name);
+    options.given.push_back({assignment.flag->name, source});
   }
 }
 
@@ -63,10 +64,30 @@ std::string config_path(const std::vector<Assignment>& variables,
   return path;
 }
 
+/// The strongest source that names the setting.
+std::optional<Source> source_of(const Options& options, std::string_view name) {
+  std::optional<Source> source;
+  for (const Given& given : options.given) {
+    if (given.name == name) source = std::max(source.value_or(given.source), given.source);
+  }
+  return source;
+}
+
+void drop(Options& options, const std::string& name) {
+  find_flag(name)->binding.reset(options);
+  std::erase_if(options.given, [&](const Given& given) { return given.name == name; });
+}
+
 }  // namespace
 
 bool was_given(const Options& options, std::string_view name) {
-  return std::find(options.given.begin(), options.given.end(), name) != options.given.end();
+  return source_of(options, name).has_value();
+}
+
+void settle_rivals(Options& options, const char* one, const char* other) {
+  std::optional<Source> first = source_of(options, one);
+  std::optional<Source> second = source_of(options, other);
+  if (first && second && *first != *second) drop(options, *first < *second ? one : other);
 }
 
 Variables convoy_variables() {
@@ -80,17 +101,17 @@ Variables convoy_variables() {
   return variables;
 }
 
-ReadOptions read_options(const CommandLine& line, const Variables& variables) {
-  ReadOptions read;
-  read.notes = misspelt(variables);
-  read.notes.insert(read.notes.end(), line.notes.begin(), line.notes.end());
+Options read_options(const CommandLine& line, const Variables& variables) {
+  Options options;
+  options.notes = misspelt(variables);
+  options.notes.insert(options.notes.end(), line.notes.begin(), line.notes.end());
   std::vector<Assignment> from_environment = from_variables(variables);
   std::string path = config_path(from_environment, line.assignments);
-  if (!path.empty()) assign(read.options, read_config_file(path));
-  assign(read.options, from_environment);
-  assign(read.options, line.assignments);
-  read.options.operands = line.operands;
-  return read;
+  if (!path.empty()) assign(options, read_config_file(path), Source::config_file);
+  assign(options, from_environment, Source::variable);
+  assign(options, line.assignments, Source::flag);
+  options.operands = line.operands;
+  return options;
 }
 
 }  // namespace convoy::cli

@@ -18,16 +18,16 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// Those of this process.
 Variables convoy_variables();
 
-struct ReadOptions {
-  Options options;
-  std::vector<std::string> notes;  ///< aliases explained, variables that look misspelt
-};
-
 /// Sets what the command line, the variables and the config file say. An empty variable is not set.
-/// Variables and config keys may name settings that the command has no use for; flags may not.
-ReadOptions read_options(const CommandLine& line, const Variables& variables);
+/// Variables and config keys may name settings that the command has no use for; flags may not. The
+/// notes explain aliases and name variables that look misspelt.
+Options read_options(const CommandLine& line, const Variables& variables);
 
 /// Whether a flag, a variable or the config file set `name`.
 bool was_given(const Options& options, std::string_view name);
+
+/// Of two settings that exclude each other, both given, resets the one from the weaker source; of
+/// equally strong ones neither.
+void settle_rivals(Options& options, const char* one, const char* other);
 
 }  // namespace convoy::cli

@@ -5,24 +5,11 @@
 #include "cli/flags.h"
 #include "cli/setup.h"
 #include "engine/data/decode_image.h"
-#include "kernels/base/error.h"
+#include "engine/train/defaults.h"
+#include "engine/train/setup.h"
 #include "models/models.h"
 
 namespace convoy::cli {
-namespace {
-
-/// The values that the engine gives to settings left open, so that the run line tells them.
-void fill_open(Settings& settings) {
-  bool adamw = settings.optimizer == "adamw";
-  if (!settings.lr) settings.lr = adamw ? 0.001 : settings.optimizer == "lars" ? 1.0 : 0.1;
-  if (!settings.weight_decay) settings.weight_decay = adamw ? 0.01 : 1e-4;
-  if (!settings.epochs && !settings.steps) settings.epochs = 1;
-  if (!settings.eval_every && !settings.steps) settings.eval_every = 1;
-  settings.threads = prepare_device(settings).threads();
-}
-
-}  // namespace
-
 DataPair open_data_for(const Settings& settings) {
   if (!takes_rows(settings.model)) return open_images(settings);
   std::shared_ptr<Network> network = make_model(settings.model, 1);
@@ -32,7 +19,8 @@ DataPair open_data_for(const Settings& settings) {
 TrainingJob make_job(Options& options) {
   Settings& settings = options.settings;
   TrainingJob job;
-  fill_open(settings);
+  settings = resolved_settings(settings, takes_rows(settings.model));
+  settings.threads = prepare_device(settings).threads();
   job.image_size = image_size_of(settings);
   settings.image_size = job.image_size;
   job.data = open_data_for(settings);

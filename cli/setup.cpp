@@ -1,25 +1,21 @@
 #include "cli/setup.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "cli/line_file.h"
 #include "cli/read_options.h"
-#include "cli/value.h"
 #include "engine/io/checkpoint.h"
 #include "engine/io/checkpoint_folder.h"
 #include "engine/io/safetensors.h"
 #include "engine/io/weights.h"
 #include "engine/nn/state.h"
+#include "engine/train/setup.h"
 #include "kernels/base/error.h"
 #include "models/models.h"
 
 namespace convoy::cli {
 namespace {
-
-constexpr std::int64_t kImageNetSide = 224;
 
 /// --checkpoint itself if it is a step folder, else the newest valid one in it.
 std::string step_folder(const std::string& path, std::vector<std::string>& notes) {
@@ -59,7 +55,7 @@ LoadedNetwork from_checkpoint(const Options& options) {
   const Manifest& manifest = content.manifest;
   check_agrees(options, manifest);
   loaded.network = make_model(manifest.model, manifest.classes);
-  loaded.network->to(dtype_of_precision(options.settings.precision));
+  loaded.network->to(dtype_of_precision(options.settings));
   loaded.network->load_state_dict(to_tensors(content.model));
   loaded.class_names = manifest.class_names;
   loaded.classes = manifest.classes;
@@ -80,24 +76,16 @@ std::int64_t classes_in(const SafetensorsFile& file, const std::string& model) {
               file.path, model);
 }
 
-LoadedNetwork from_weights(const Options& options) {
+LoadedNetwork from_weights(const Options& options, std::int64_t image_size) {
   const Settings& settings = options.settings;
   LoadedNetwork loaded;
   SafetensorsFile file = read_safetensors(settings.weights);
   loaded.classes = settings.classes ? *settings.classes : classes_in(file, settings.model);
   loaded.network = make_model(settings.model, loaded.classes);
-  loaded.network->to(dtype_of_precision(settings.precision));
+  loaded.network->to(dtype_of_precision(settings));
   loaded.notes = load_weights(*loaded.network, settings.weights);
-  loaded.image_size = settings.image_size.value_or(kImageNetSide);
+  loaded.image_size = settings.image_size.value_or(image_size);
   return loaded;
-}
-
-/// OMP_NUM_THREADS where it is a number; nested levels ("4,2") follow the first.
-std::optional<int> threads_of_environment() {
-  const char* text = std::getenv("OMP_NUM_THREADS");
-  if (!text || !*text) return {};
-  std::string first(text, std::find(text, text + std::string_view(text).size(), ','));
-  return static_cast<int>(read_integer({first, "OMP_NUM_THREADS"}, {1, 4096}));
 }
 
 }  // namespace
@@ -106,21 +94,8 @@ bool takes_rows(const std::string& model) {
   return model == "toy" || model == "line";
 }
 
-DeviceContext& prepare_device(const Settings& settings) {
-  DeviceContext& device = context(Device(settings.devices.at(0)));
-  std::optional<int> threads = settings.threads ? settings.threads : threads_of_environment();
-  if (threads) device.set_threads(*threads);
-  if (settings.device_memory) {
-    device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
-  }
-  return device;
-}
-
-DType dtype_of_precision(const std::string& precision) {
-  return precision == "fp64" ? DType::f64 : DType::f32;
-}
-
-LoadedNetwork load_network(const Options& options) {
+LoadedNetwork load_network(Options& options, std::int64_t image_size) {
+  settle_rivals(options, "checkpoint", "weights");
   const Settings& settings = options.settings;
   CONVOY_CHECK(settings.checkpoint.empty() || settings.weights.empty(),
                "--checkpoint {} and --weights {} exclude each other", settings.checkpoint,
@@ -128,7 +103,7 @@ LoadedNetwork load_network(const Options& options) {
   CONVOY_CHECK(!settings.checkpoint.empty() || !settings.weights.empty(),
                "no weights are named; expected --checkpoint DIR or --weights FILE.safetensors");
   LoadedNetwork loaded =
-      settings.weights.empty() ? from_checkpoint(options) : from_weights(options);
+      settings.weights.empty() ? from_checkpoint(options) : from_weights(options, image_size);
   loaded.network->to(prepare_device(settings).device());
   loaded.network->eval();
   return loaded;
@@ -136,6 +111,12 @@ LoadedNetwork load_network(const Options& options) {
 
 void print_notes(const std::vector<std::string>& notes) {
   for (const std::string& note : notes) std::fprintf(stderr, "convoy: %s\n", note.c_str());
+}
+
+void print_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& text : warnings) {
+    std::fprintf(stderr, "convoy: warning: %s\n", text.c_str());
+  }
 }
 
 void print_line(const std::string& line) {

@@ -10,20 +10,12 @@
 #include "engine/data/dataset.h"
 #include "engine/io/manifest.h"
 #include "engine/nn/network.h"
-#include "kernels/base/context.h"
-#include "kernels/base/dtype.h"
 
 namespace convoy::cli {
 
 /// Whether a model takes rows of numbers and regresses; the others take images. Asking the network
 /// itself would mean to draw its weights.
 bool takes_rows(const std::string& model);
-
-/// The first of --devices, with --threads and --device-memory applied.
-DeviceContext& prepare_device(const Settings& settings);
-
-/// The element type of --precision.
-DType dtype_of_precision(const std::string& precision);
 
 /// A trained network and what its user has to know of its training.
 struct LoadedNetwork {
@@ -36,12 +28,14 @@ struct LoadedNetwork {
   std::vector<std::string> notes;
 };
 
-/// The network of --checkpoint (a step folder, or the newest valid one of a run) or of --weights.
-/// `usage` without either; `checkpoint` where the files are no good.
-LoadedNetwork load_network(const Options& options);
+/// The network of --checkpoint (a step folder, or the newest valid one of a run) or of --weights,
+/// whose images have `image_size` unless --image-size or the checkpoint says otherwise. `usage`
+/// without either; `checkpoint` where the files are no good.
+LoadedNetwork load_network(Options& options, std::int64_t image_size);
 
-/// Prints notes as messages on stderr.
+/// Prints notes, or warnings, as messages on stderr.
 void print_notes(const std::vector<std::string>& notes);
+void print_warnings(const std::vector<std::string>& warnings);
 
 /// Writes one line to stdout; `resource` if it cannot be written.
 void print_line(const std::string& line);

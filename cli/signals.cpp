@@ -9,7 +9,7 @@ namespace convoy::cli {
 namespace {
 
 // Handlers take no argument of ours, so this one pointer has to be global.
-std::atomic<StopRequest*> stop_request{nullptr};
+std::atomic<StopOnSignal*> running{nullptr};
 
 void write_text(int file, const char* text, std::size_t size) {
   [[maybe_unused]] ssize_t ignored = ::write(file, text, size);
@@ -27,9 +27,9 @@ void on_interrupt(int) {
   ::_exit(kExitInterrupt);
 }
 
-void on_terminate(int) {
-  if (StopRequest* request = stop_request.load()) {
-    request->request();
+void on_terminate(int signal) {
+  if (StopOnSignal* run = running.load()) {
+    run->stop(signal);
     return;
   }
   leave_line();
@@ -51,13 +51,23 @@ void install_signals() {
   handle(SIGTERM, on_terminate);
   handle(SIGUSR1, on_terminate);
   handle(SIGXFSZ, SIG_IGN);
+  handle(SIGPIPE, SIG_IGN);
 }
 
 StopOnSignal::StopOnSignal() {
-  stop_request.store(&request_);
+  running.store(this);
 }
 StopOnSignal::~StopOnSignal() {
-  stop_request.store(nullptr);
+  running.store(nullptr);
+}
+
+void StopOnSignal::stop(int signal) {
+  signal_.store(signal);
+  request_.request();
+}
+
+const char* StopOnSignal::signal_name() const {
+  return signal_.load() == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
 }
 
 }  // namespace convoy::cli

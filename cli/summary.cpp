@@ -15,7 +15,6 @@ namespace convoy::cli {
 namespace {
 
 constexpr std::int64_t kClasses = 1000;
-constexpr std::int64_t kSide = 224;
 
 std::string json_of(const NetworkSummary& summary) {
   std::vector<JsonObject> layers;
@@ -66,7 +65,8 @@ int run_summary(Options& options) {
   const Settings& settings = options.settings;
   std::shared_ptr<Network> network =
       make_model(settings.model, settings.classes.value_or(kClasses), settings.seed);
-  NetworkSummary summary = summarize(*network, settings.image_size.value_or(kSide));
+  NetworkSummary summary = summarize(*network, settings.image_size.value_or(kImageSize));
+  print_notes(options.notes);
   print_line(options.json ? json_of(summary) : text_of(summary));
   return 0;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct RunInfo {
   std::int64_t steps_per_epoch = 0;
   std::int64_t total_steps = 0;
   std::int64_t start_step = 0;
+  std::optional<std::int64_t> start_epoch;  ///< in work at the start: its evaluation is to come
   std::vector<std::string> class_names;
 };
 

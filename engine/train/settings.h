@@ -8,6 +8,10 @@
 
 namespace convoy {
 
+/// Sides of images where --image-size is left open.
+inline constexpr std::int64_t kImageSize = 224;
+inline constexpr std::int64_t kSmallImageSize = 32;  // idx and CIFAR
+
 /// Fields are named as the flags; an empty optional means "left open: see the comment".
 struct Settings {
   // model
@@ -38,8 +42,8 @@ struct Settings {
   bool nesterov = false;
   std::optional<double> weight_decay;  // sgd and lars 1e-4, adamw 0.01
   double label_smoothing = 0;
-  std::string loss = "cross-entropy";  // cross-entropy, mse; toy and line: mse
-  double clip_grad = 0;                // 0: no clipping
+  std::optional<std::string> loss;  // cross-entropy, mse; open: by what the network takes
+  double clip_grad = 0;             // 0: no clipping
   std::optional<std::int64_t> eval_every;
   std::uint64_t seed = 0;
 

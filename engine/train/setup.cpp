@@ -1,66 +1,63 @@
 // From settings to what runs: device, element type, optimizer, runner; and checks before step 1.
+#include "engine/train/setup.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
+#include "engine/train/defaults.h"
 #include "engine/train/local_runner.h"
 #include "engine/train/trainer.h"
-#include "kernels/base/context.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
 
 namespace convoy {
 namespace {
 
-BatchNormMode mode_of(const std::string& text) {
-  if (text == "micro") return BatchNormMode::micro;
-  if (text == "deferred") return BatchNormMode::deferred;
-  if (text == "frozen") return BatchNormMode::frozen;
-  CONVOY_FAIL(usage, "bn: mode '{}' needs several replicas, which this build lacks", text);
+// More threads gain nothing; thousands of them get the process killed.
+constexpr int kMostThreadsPerCore = 8;
+
+int checked_threads(int threads, const char* origin) {
+  const int cores = allowed_cores();
+  CONVOY_CHECK(threads >= 1 && threads <= kMostThreadsPerCore * cores,
+               "{} {}: this process may use {} core(s), expected 1 to {}", origin, threads, cores,
+               kMostThreadsPerCore * cores);
+  return threads;
 }
 
-// The seam for types to come: a type that kernels lack is refused here, in one place.
-DType dtype_of_precision(const Settings& settings, const Device& device) {
-  if (settings.precision == "fp32") return DType::f32;
-  CONVOY_CHECK(settings.precision == "fp64",
-               "precision: {} is not in this build; it has fp32, and fp64 on ref:K",
-               settings.precision);
-  CONVOY_CHECK(device.type == DeviceType::ref, "precision: fp64 runs on ref:K, not on {}",
-               to_string(device));
-  return DType::f64;
+// OMP_NUM_THREADS; of nested levels ("4,2") the first.
+std::optional<int> threads_of_environment() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  if (!text || !*text) return {};
+  const std::string_view all(text);
+  const std::string_view first = all.substr(0, all.find(','));
+  int threads = 0;
+  const auto [end, code] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  CONVOY_CHECK(code == std::errc() && end == first.data() + first.size(),
+               "OMP_NUM_THREADS is \"{}\", expected a number of threads", all);
+  return checked_threads(threads, "OMP_NUM_THREADS");
 }
 
+// `s` is resolved.
 std::unique_ptr<Optimizer> make_optimizer(const Settings& s, NamedTensors parameters) {
   if (s.optimizer == "sgd") {
-    return std::make_unique<Sgd>(std::move(parameters),
-                                 SgdOptions{.lr = s.lr.value_or(0.1),
-                                            .momentum = s.momentum,
-                                            .weight_decay = s.weight_decay.value_or(1e-4),
-                                            .nesterov = s.nesterov});
+    return std::make_unique<Sgd>(std::move(parameters), SgdOptions{.lr = *s.lr,
+                                                                   .momentum = s.momentum,
+                                                                   .weight_decay = *s.weight_decay,
+                                                                   .nesterov = s.nesterov});
   }
   if (s.optimizer == "lars") {
     return std::make_unique<Lars>(std::move(parameters),
-                                  LarsOptions{.lr = s.lr.value_or(1.0),
+                                  LarsOptions{.lr = *s.lr,
                                               .momentum = s.momentum,
-                                              .weight_decay = s.weight_decay.value_or(1e-4),
+                                              .weight_decay = *s.weight_decay,
                                               .nesterov = s.nesterov});
   }
   CONVOY_CHECK(s.optimizer == "adamw", "optimizer: '{}' is none of sgd, lars, adamw", s.optimizer);
-  return std::make_unique<Adamw>(
-      std::move(parameters),
-      AdamwOptions{.lr = s.lr.value_or(0.001), .weight_decay = s.weight_decay.value_or(0.01)});
-}
-
-LossKind loss_kind(const Settings& settings, const Network& network) {
-  if (network.takes_rows() || settings.loss == "mse") return LossKind::mse;
-  CONVOY_CHECK(settings.loss == "cross-entropy", "loss: '{}' is none of cross-entropy, mse",
-               settings.loss);
-  return LossKind::cross_entropy;
-}
-
-void prepare_device(const Settings& settings, const Device& device) {
-  DeviceContext& opened = context(device);
-  if (settings.threads) opened.set_threads(*settings.threads);
-  if (settings.device_memory) {
-    opened.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
-  }
+  return std::make_unique<Adamw>(std::move(parameters),
+                                 AdamwOptions{.lr = *s.lr, .weight_decay = *s.weight_decay});
 }
 
 DataOptions data_options(const Settings& settings) {
@@ -75,10 +72,47 @@ DataOptions data_options(const Settings& settings) {
 
 }  // namespace
 
+std::optional<int> threads_of(const Settings& settings) {
+  return settings.threads ? checked_threads(*settings.threads, "--threads")
+                          : threads_of_environment();
+}
+
+DeviceContext& prepare_device(const Settings& settings) {
+  const std::optional<int> threads = threads_of(settings);
+  DeviceContext& device = context(Device(settings.devices.at(0)));
+  if (threads) device.set_threads(*threads);
+  if (settings.device_memory) {
+    device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
+  }
+  return device;
+}
+
+// The seam for types to come: a type that kernels lack is refused here, in one place.
+DType dtype_of_precision(const Settings& settings) {
+  if (settings.precision == "fp32") return DType::f32;
+  CONVOY_CHECK(settings.precision == "fp64",
+               "--precision {} is not in this build yet, expected fp32, or fp64 on ref:0",
+               settings.precision);
+  const Device device(settings.devices.at(0));
+  CONVOY_CHECK(device.type == DeviceType::ref,
+               "--precision fp64 needs --devices ref:0, but the device is {}", to_string(device));
+  return DType::f64;
+}
+
+BatchNormMode batch_norm_mode(const Settings& settings) {
+  if (settings.bn == "micro") return BatchNormMode::micro;
+  if (settings.bn == "deferred") return BatchNormMode::deferred;
+  if (settings.bn == "frozen") return BatchNormMode::frozen;
+  CONVOY_FAIL(usage,
+              "--bn {} needs several replicas, which are not in this build yet; expected micro, "
+              "deferred or frozen",
+              settings.bn);
+}
+
 std::int64_t image_size_of(const Settings& settings) {
   const DataKind kind = parse_data_spec(settings.data).kind;
   const bool small = kind == DataKind::fashion_mnist || kind == DataKind::cifar10;
-  return settings.image_size.value_or(small ? 32 : 224);
+  return settings.image_size.value_or(small ? kSmallImageSize : kImageSize);
 }
 
 DataPair open_images(const Settings& settings) {
@@ -94,20 +128,19 @@ DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t
 }
 
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
-  const Settings& settings = job.settings;
+  const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
   CONVOY_CHECK(settings.devices.size() == 1, "devices: {} given, this build trains on one",
                settings.devices.size());
   LocalRunnerOptions options;
-  options.device = Device(settings.devices[0]);
-  options.dtype = dtype_of_precision(settings, options.device);
-  options.loss = loss_kind(settings, *job.network);
+  options.device = prepare_device(settings).device();
+  options.dtype = dtype_of_precision(settings);
+  options.loss = settings.loss == "mse" ? LossKind::mse : LossKind::cross_entropy;
   options.label_smoothing = settings.label_smoothing;
   options.clip_grad = settings.clip_grad;
   options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
-  prepare_device(settings, options.device);
   job.network->to(options.dtype);
   job.network->to(options.device);
-  set_batch_norm_mode(*job.network, mode_of(settings.bn));
+  set_batch_norm_mode(*job.network, batch_norm_mode(settings));
   auto optimizer = make_optimizer(settings, job.network->named_parameters());
   return std::make_unique<LocalRunner>(job.network, std::move(optimizer), options);
 }

@@ -3,14 +3,16 @@
 #include <cstring>
 
 #include "cli/read_options.h"
+#include "kernels/base/host_context.h"
 #include "tests/cli/cli_test.h"
 
+using namespace convoy;
 using namespace convoy::cli;
 
 namespace {
 
 Options checked(const std::vector<std::string>& words) {
-  Options options = read_options(read_command_line(words), {}).options;
+  Options options = read_options(read_command_line(words), {});
   check_settings(options);
   return options;
 }
@@ -28,11 +30,45 @@ TEST_CASE("check_settings passes what this build can do") {
   CHECK_NOTHROW(checked({"--bn", "deferred", "--micro-batches", "3"}));
 }
 
-TEST_CASE("check_settings: toy and line regress unless told otherwise") {
-  CHECK(checked({"--model", "toy"}).settings.loss == "mse");
-  CHECK(checked({"--model", "line"}).settings.loss == "mse");
-  CHECK(checked({"--model", "toy", "--loss", "cross-entropy"}).settings.loss == "cross-entropy");
-  CHECK(checked({"--model", "resnet18"}).settings.loss == "cross-entropy");
+TEST_CASE("check_settings: what takes rows has no classes to learn") {
+  CHECK_NOTHROW(checked({"--model", "toy", "--loss", "mse"}));
+  for (const char* model : {"toy", "line"}) {
+    CHECK(error({"--model", model, "--loss", "cross-entropy"}) ==
+          "--loss cross-entropy: " + std::string(model) +
+              " takes rows of numbers, which have no classes; expected mse");
+    CHECK(error({"--model", model, "--label-smoothing", "0.1"}) ==
+          "--label-smoothing goes with --loss cross-entropy, not with mse");
+  }
+}
+
+TEST_CASE("check_settings: threads are few for each core, more than cores is a warning") {
+  const int cores = allowed_cores();
+  const std::string most = std::to_string(8 * cores), more = std::to_string(8 * cores + 1);
+  CHECK(device_warnings(checked({"--threads", std::to_string(cores)}).settings).empty());
+  CHECK(device_warnings(checked({"--threads", most}).settings) ==
+        std::vector{most + " threads share the " + std::to_string(cores) +
+                    " core(s) that this process may use"});
+  CHECK(error({"--threads", more}) == "--threads " + more + ": this process may use " +
+                                          std::to_string(cores) + " core(s), expected 1 to " +
+                                          most);
+}
+
+TEST_CASE("check_settings: devices beyond the cores share them, with a warning") {
+  const std::string cores = std::to_string(allowed_cores());
+  const std::string last = std::to_string(allowed_cores() - 1);
+  CHECK(device_warnings(checked({"--threads", "1", "--devices", "cpu:" + last}).settings).empty());
+  CHECK(device_warnings(checked({"--threads", "1", "--devices", "cpu:" + cores}).settings) ==
+        std::vector{"cpu:" + cores + ": this process may use " + cores +
+                    " core(s); devices share them"});
+}
+
+TEST_CASE("flags that change nothing on one device are told where they are given") {
+  CHECK(idle_notes(checked({"--deterministic"})).empty());
+  CHECK(idle_notes(
+            checked({"--schedule", "gpipe", "--stages-per-worker", "3", "--comm-timeout", "9"})) ==
+        std::vector<std::string>{"--schedule has no effect on one device",
+                                 "--stages-per-worker has no effect on one device",
+                                 "--comm-timeout has no effect on one device"});
 }
 
 TEST_CASE("check_settings knows the models") {
@@ -74,6 +110,8 @@ TEST_CASE("check_settings refuses contradictions") {
   CHECK(error({"--nesterov", "--optimizer", "adamw"}) ==
         "--nesterov goes with --optimizer sgd, not with adamw");
   CHECK(error({"--nesterov", "--momentum", "0"}) == "--nesterov needs --momentum above 0, it is 0");
+  CHECK(error({"--momentum", "0.9", "--optimizer", "adamw"}) ==
+        "--momentum goes with --optimizer sgd or lars, not with adamw");
   CHECK(error({"--label-smoothing", "0.1", "--loss", "mse"}) ==
         "--label-smoothing goes with --loss cross-entropy, not with mse");
 }

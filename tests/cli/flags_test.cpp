@@ -4,18 +4,27 @@
 
 #include "cli/command_line.h"
 #include "cli/read_options.h"
+#include "engine/data/decode_image.h"
+#include "engine/data/transform.h"
 #include "tests/cli/cli_test.h"
 
 using namespace convoy::cli;
 
 namespace {
 
-Options read(const std::vector<std::string>& words) {
-  return read_options(read_command_line(words), {}).options;
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
 }
 
-convoy::Settings settings(const std::vector<std::string>& words) {
-  return read(words).settings;
+Options read(const std::vector<std::string>& words) {
+  return read_options(read_command_line(words), {});
+}
+
+convoy::Settings settings(const std::string& line) {
+  return read(words_of(line)).settings;
 }
 
 std::string error(const std::vector<std::string>& words) {
@@ -25,56 +34,15 @@ std::string error(const std::vector<std::string>& words) {
 }  // namespace
 
 TEST_CASE("the table has each flag of the design once") {
-  const std::vector<std::string> expected = {"model",
-                                             "classes",
-                                             "image-size",
-                                             "precision",
-                                             "bn",
-                                             "weights",
-                                             "data",
-                                             "limit",
-                                             "loader-threads",
-                                             "bad-images",
-                                             "max-pixels",
-                                             "batch",
-                                             "accumulate",
-                                             "epochs",
-                                             "steps",
-                                             "optimizer",
-                                             "lr",
-                                             "lr-schedule",
-                                             "warmup",
-                                             "momentum",
-                                             "nesterov",
-                                             "weight-decay",
-                                             "label-smoothing",
-                                             "loss",
-                                             "clip-grad",
-                                             "eval-every",
-                                             "seed",
-                                             "devices",
-                                             "replicas",
-                                             "stages",
-                                             "cut",
-                                             "schedule",
-                                             "stages-per-worker",
-                                             "micro-batch-size",
-                                             "micro-batches",
-                                             "recompute",
-                                             "threads",
-                                             "device-memory",
-                                             "comm",
-                                             "checkpoint",
-                                             "save-every",
-                                             "keep",
-                                             "resume",
-                                             "log",
-                                             "trace",
-                                             "report",
-                                             "tensorboard",
-                                             "comm-timeout",
-                                             "kernels",
-                                             "deterministic"};
+  const std::vector<std::string> expected = words_of(
+      "model classes image-size precision bn weights "
+      "data limit loader-threads bad-images max-pixels "
+      "batch accumulate epochs steps optimizer lr lr-schedule warmup momentum nesterov "
+      "weight-decay label-smoothing loss clip-grad eval-every seed "
+      "devices replicas stages cut schedule stages-per-worker micro-batch-size "
+      "micro-batches recompute threads device-memory comm "
+      "checkpoint save-every keep resume log trace report tensorboard comm-timeout kernels "
+      "deterministic ");
   std::vector<std::string> names;
   for (const Flag& flag : all_flags()) {
     if (flag.group != Group::program) names.push_back(flag.name);
@@ -84,13 +52,11 @@ TEST_CASE("the table has each flag of the design once") {
   CHECK(std::set<std::string>(all.begin(), all.end()).size() == all.size());
 }
 
-TEST_CASE("flags set the settings") {
-  convoy::Settings s =
-      settings({"--model",       "resnet18",     "--classes=7", "--image-size", "64",
-                "--precision",   "fp64",         "--bn",        "frozen",       "--weights",
-                "w.safetensors", "--data",       "cifar10:/d",  "--limit",      "9",
-                "-j4",           "--bad-images", "skip",        "--max-pixels", "100",
-                "--devices",     "ref,cpu:1"});
+TEST_CASE("flags of model, data and devices set the settings") {
+  convoy::Settings s = settings(
+      "--model resnet18 --classes=7 --image-size 64 --precision fp64 --bn frozen --weights "
+      "w.safetensors --data cifar10:/d --limit 9 -j4 --bad-images skip --max-pixels 100 "
+      "--devices ref,cpu:1");
   CHECK(s.model == "resnet18");
   CHECK(s.classes == 7);
   CHECK(s.image_size == 64);
@@ -103,37 +69,14 @@ TEST_CASE("flags set the settings") {
   CHECK(s.bad_images == "skip");
   CHECK(s.max_pixels == 100);
   CHECK(s.devices == std::vector<std::string>{"ref:0", "cpu:1"});
-  s = settings({"--batch",
-                "8",
-                "--accumulate",
-                "2",
-                "--epochs",
-                "3",
-                "--steps",
-                "5",
-                "--optimizer",
-                "lars",
-                "--lr",
-                "0.5",
-                "--lr-schedule",
-                "cosine",
-                "--warmup",
-                "4",
-                "--momentum",
-                "0.8",
-                "--nesterov",
-                "--weight-decay",
-                "0.1",
-                "--label-smoothing",
-                "0.2",
-                "--loss",
-                "mse",
-                "--clip-grad",
-                "1.5",
-                "--eval-every",
-                "2",
-                "--seed",
-                "18446744073709551615"});
+}
+
+TEST_CASE("flags of optimization set the settings") {
+  convoy::Settings s = settings(
+      "--batch 8 --accumulate 2 --epochs 3 --steps 5 --optimizer lars --lr 0.5 "
+      "--lr-schedule cosine --warmup 4 --momentum 0.8 --nesterov --weight-decay 0.1 "
+      "--label-smoothing 0.2 --loss mse --clip-grad 1.5 --eval-every 2 --seed "
+      "18446744073709551615");
   CHECK(s.batch == 8);
   CHECK(s.accumulate == 2);
   CHECK(s.epochs == 3);
@@ -150,27 +93,13 @@ TEST_CASE("flags set the settings") {
   CHECK(s.clip_grad == 1.5);
   CHECK(s.eval_every == 2);
   CHECK(s.seed == 18446744073709551615u);
-  s = settings({"--replicas",
-                "2",
-                "--stages",
-                "auto",
-                "--cut",
-                "layer2,layer3",
-                "--schedule",
-                "zb-h1",
-                "--stages-per-worker",
-                "3",
-                "--micro-batch-size",
-                "4",
-                "--micro-batches",
-                "5",
-                "--recompute",
-                "--threads",
-                "2",
-                "--device-memory",
-                "1GiB",
-                "--comm",
-                "mpi"});
+}
+
+TEST_CASE("flags of the layout set the settings") {
+  convoy::Settings s = settings(
+      "--replicas 2 --stages auto --cut layer2,layer3 --schedule zb-h1 --stages-per-worker "
+      "3 --micro-batch-size 4 --micro-batches 5 --recompute --threads 2 --device-memory "
+      "1GiB --comm mpi");
   CHECK(s.replicas == 2);
   CHECK(s.stages == "auto");
   CHECK(s.cut == "layer2,layer3");
@@ -182,26 +111,12 @@ TEST_CASE("flags set the settings") {
   CHECK(s.threads == 2);
   CHECK(s.device_memory == 1073741824);
   CHECK(s.comm == "mpi");
-  s = settings({"--checkpoint",
-                "c",
-                "--save-every",
-                "10",
-                "--keep",
-                "3",
-                "--resume",
-                "--log",
-                "l",
-                "--trace",
-                "t",
-                "--report",
-                "r",
-                "--tensorboard",
-                "tb",
-                "--comm-timeout",
-                "5",
-                "--kernels",
-                "vendor",
-                "--deterministic"});
+}
+
+TEST_CASE("flags of the run set the settings") {
+  convoy::Settings s = settings(
+      "--checkpoint c --save-every 10 --keep 3 --resume --log l --trace t --report r "
+      "--tensorboard tb --comm-timeout 5 --kernels vendor --deterministic");
   CHECK(s.checkpoint == "c");
   CHECK(s.save_every == 10);
   CHECK(s.keep == 3);
@@ -216,11 +131,11 @@ TEST_CASE("flags set the settings") {
 }
 
 TEST_CASE("flags: resume takes an optional auto, toggles may be off") {
-  CHECK(settings({"--resume", "auto"}).resume == "auto");
-  CHECK(settings({"--resume=auto"}).resume == "auto");
-  CHECK(settings({"--resume", "--json"}).resume == "yes");
-  CHECK(settings({"--resume=no"}).resume.empty());
-  CHECK(!settings({"--nesterov", "--nesterov=false"}).nesterov);
+  CHECK(settings("--resume auto").resume == "auto");
+  CHECK(settings("--resume=auto").resume == "auto");
+  CHECK(settings("--resume --json").resume == "yes");
+  CHECK(settings("--resume=no").resume.empty());
+  CHECK(!settings("--nesterov --nesterov=false").nesterov);
 }
 
 TEST_CASE("flags: words without dashes and those after -- are operands") {
@@ -230,36 +145,10 @@ TEST_CASE("flags: words without dashes and those after -- are operands") {
 }
 
 TEST_CASE("flags: aliases mean the same") {
-  convoy::Settings s = settings({"--arch",
-                                 "resnet34",
-                                 "--num-classes",
-                                 "3",
-                                 "--img-size",
-                                 "48",
-                                 "--data-path",
-                                 "imgs",
-                                 "-j",
-                                 "2",
-                                 "--opt",
-                                 "adamw",
-                                 "--sched",
-                                 "step",
-                                 "--wd",
-                                 "0.2",
-                                 "--smoothing",
-                                 "0.3",
-                                 "--grad-accum-steps",
-                                 "4",
-                                 "--global-batch",
-                                 "16",
-                                 "--chunks",
-                                 "2",
-                                 "--initial-checkpoint",
-                                 "w",
-                                 "--amp",
-                                 "--sync-bn",
-                                 "--schedule",
-                                 "gpipe"});
+  convoy::Settings s = settings(
+      "--arch resnet34 --num-classes 3 --img-size 48 --data-path imgs -j 2 --opt adamw "
+      "--sched step --wd 0.2 --smoothing 0.3 --grad-accum-steps 4 --global-batch 16 "
+      "--chunks 2 --initial-checkpoint w --amp --sync-bn --schedule gpipe");
   CHECK(s.model == "resnet34");
   CHECK(s.classes == 3);
   CHECK(s.image_size == 48);
@@ -276,11 +165,11 @@ TEST_CASE("flags: aliases mean the same") {
   CHECK(s.precision == "bf16");
   CHECK(s.bn == "sync");
   CHECK(s.schedule == "fill-drain");
-  CHECK(settings({"--n-microbatches", "6"}).micro_batches == 6);
-  CHECK(settings({"--schedule", "interleaved-1f1b"}).schedule == "interleaved");
-  CHECK(settings({"--schedule", "zbh1"}).schedule == "zb-h1");
-  CHECK(settings({"--schedule", "plan.txt"}).schedule == "plan.txt");
-  CHECK(settings({"--data", "some/folder"}).data == "folder:some/folder");
+  CHECK(settings("--n-microbatches 6").micro_batches == 6);
+  CHECK(settings("--schedule interleaved-1f1b").schedule == "interleaved");
+  CHECK(settings("--schedule zbh1").schedule == "zb-h1");
+  CHECK(settings("--schedule plan.txt").schedule == "plan.txt");
+  CHECK(settings("--data some/folder").data == "folder:some/folder");
   CHECK(read_command_line({"--amp"}).notes ==
         std::vector<std::string>{"--amp is --precision bf16 here"});
 }
@@ -289,7 +178,7 @@ TEST_CASE("flags: look-alikes of other programs are refused with the right flag"
   for (const char* word : {"-b", "--batch-size", "--bs"}) {
     CHECK(error({word, "8"}) == std::string(word) +
                                     " counts the images of one device elsewhere; here --batch N "
-                                    "counts those of a step over all replicas");
+                                    "counts those of a batch over all replicas");
   }
   CHECK(error({"-b8"}).starts_with("-b counts"));
   CHECK(error({"--batch-size=8"}).starts_with("--batch-size counts"));
@@ -317,17 +206,17 @@ TEST_CASE("flags: missing and needless values") {
 }
 
 TEST_CASE("flags: values out of range or unknown") {
-  CHECK(error({"--batch", "0"}) == "--batch: 0 is out of range, expected 1 or more");
+  CHECK(error({"--batch", "0"}) == "--batch: 0 is out of range, expected 1 to 2147483647");
   CHECK(error({"--lr", "-1"}) == "--lr: -1 is out of range, expected at least 0");
   CHECK(error({"--momentum", "1"}) ==
         "--momentum: 1 is out of range, expected at least 0 and less than 1");
   CHECK(error({"--label-smoothing", "1"}) ==
         "--label-smoothing: 1 is out of range, expected at least 0 and less than 1");
   CHECK(error({"--image-size", "70000"}) ==
-        "--image-size: 70000 is out of range, expected 1 to 65535");
+        "--image-size: 70000 is out of range, expected 1 to 16384");
   CHECK(error({"--comm-timeout", "0"}) ==
         "--comm-timeout: 0 is out of range, expected more than 0");
-  CHECK(error({"--stages", "0"}) == "--stages: 0 is out of range, expected 1 or more");
+  CHECK(error({"--stages", "0"}) == "--stages: 0 is out of range, expected 1 to 2147483647");
   CHECK(error({"--optimizer", "adam"}) ==
         "--optimizer: \"adam\" is unknown, expected one of sgd, lars, adamw; did you mean adamw?");
   CHECK(error({"--schedule", "1f1c"}).find("did you mean 1f1b?") != std::string::npos);
@@ -336,6 +225,40 @@ TEST_CASE("flags: values out of range or unknown") {
         "--data: \"cifar10\" names no folder, expected cifar10:DIR");
   CHECK(error({"--data", "folder:"}) == "--data: \"folder:\" names no folder, expected folder:DIR");
   CHECK(error({"--data", "fasion-mnist"}).find("did you mean fashion-mnist?") != std::string::npos);
+}
+
+TEST_CASE("flags: counts have upper limits, told with value and range") {
+  const std::pair<const char*, std::int64_t> limits[] = {
+      {"--batch", 2147483647},         {"--accumulate", 2147483647},
+      {"--epochs", 2147483647},        {"--micro-batch-size", 2147483647},
+      {"--micro-batches", 2147483647}, {"--limit", 2147483647},
+      {"--keep", 2147483647},          {"--eval-every", 2147483647},
+      {"--steps", 1099511627776},      {"--warmup", 1099511627776},
+      {"--save-every", 1099511627776}, {"--classes", 16777216},
+      {"--image-size", 16384},         {"--max-pixels", 178956970000}};
+  for (auto [flag, most] : limits) {
+    INFO(flag);
+    CHECK_NOTHROW(read({flag, std::to_string(most)}));
+    std::string more = std::to_string(most + 1);
+    std::string text = error({flag, more});
+    CHECK(text.starts_with(std::string(flag) + ": " + more + " is out of range, expected "));
+    CHECK(text.ends_with(" to " + std::to_string(most)));
+  }
+}
+
+TEST_CASE("flags: the limits of images are those of the loader and the decoders") {
+  CHECK_NOTHROW(convoy::Transform({.image_size = 16384}));
+  CHECK_THROWS_AS(convoy::Transform({.image_size = 16385}), convoy::Error);
+  auto complaint = [](std::int64_t pixels) {
+    try {
+      convoy::read_image_file("/nowhere", pixels);
+    } catch (const convoy::Error& error) {
+      return error.text();
+    }
+    return std::string();
+  };
+  CHECK(complaint(178956970000).find("cannot be read") != std::string::npos);
+  CHECK(complaint(178956970001).find("--max-pixels") != std::string::npos);
 }
 
 TEST_CASE("the echo has each setting under its flag's name, in its own type") {

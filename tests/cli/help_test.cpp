@@ -46,7 +46,7 @@ TEST_CASE("-h shows the common flags of a command, --help-all all of them, with 
     INFO(flag.name);
     CHECK(has(full, "  --" + flag.name) == train.accepts(flag));
   }
-  CHECK(has(full, "images of a step, over all replicas (64)"));
+  CHECK(has(full, "images of a batch, over all replicas (64)"));
   CHECK(has(full, "outputs of the last layer (the data's)"));
   CHECK(!train.accepts(*find_flag("logits")));
 }

@@ -97,10 +97,25 @@ TEST_CASE("a run that starts afresh empties the file") {
   CHECK(folder.read("log") == first);
 }
 
+TEST_CASE("a resumed run drops the evaluation that it makes again") {
+  // Stopped between the eval line of epoch 2 and the checkpoint that would have told of it.
+  RunInfo again;
+  again.start_step = 6;
+  again.start_epoch = 2;
+  auto eval_of = [](std::int64_t epoch) { return eval_line({epoch, 0.5, 0.25, 0.75, 100}); };
+  CHECK(keep_line(eval_of(1), again));
+  CHECK(!keep_line(eval_of(2), again));
+  CHECK(!keep_line(R"({"type":"eval"})", again));
+  again.start_epoch = 3;  // the evaluation of epoch 2 stands in the checkpoint
+  CHECK(keep_line(eval_of(2), again));
+}
+
 TEST_CASE("lines of others in the file are kept, odd step lines are not") {
-  CHECK(keep_line("# my note", 3));
-  CHECK(keep_line(step_line(step(3)), 3));
-  CHECK(!keep_line(step_line(step(4)), 3));
-  CHECK(!keep_line(R"({"type":"step"})", 3));
-  CHECK(!keep_line(end_line({}), 3));
+  RunInfo at_three;
+  at_three.start_step = 3;
+  CHECK(keep_line("# my note", at_three));
+  CHECK(keep_line(step_line(step(3)), at_three));
+  CHECK(!keep_line(step_line(step(4)), at_three));
+  CHECK(!keep_line(R"({"type":"step"})", at_three));
+  CHECK(!keep_line(end_line({}), at_three));
 }

@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zlib
 
@@ -30,15 +31,27 @@ def environment(**more):
     return kept
 
 
-def png(path, side, pixel):
+def png(path, side, pixel, orientation=1):
     """Writes an RGB image; `pixel(x, y)` gives three bytes."""
+    tiff = b"II*\0" + struct.pack("<IHHHIII", 8, 1, 0x0112, 3, 1, orientation, 0)
     rows = b"".join(b"\0" + b"".join(bytes(pixel(x, y)) for x in range(side)) for y in range(side))
     data = b"\x89PNG\r\n\x1a\n"
     header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
+    for kind, body in ((b"IHDR", header), (b"eXIf", tiff), (b"IDAT", zlib.compress(rows)), (b"IEND", b"")):
         data += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
     with open(path, "wb") as file:
         file.write(data)
+
+
+def idx(folder, images):
+    """Writes a training and a validation set of grey images in idx files."""
+    os.mkdir(folder)
+    for name in ("train", "t10k"):
+        with open(os.path.join(folder, name + "-images-idx3-ubyte"), "wb") as file:
+            file.write(struct.pack(">IIII", 0x803, images, 28, 28))
+            file.write(bytes(i * 37 % 251 for i in range(images * 28 * 28)))
+        with open(os.path.join(folder, name + "-labels-idx1-ubyte"), "wb") as file:
+            file.write(struct.pack(">II", 0x801, images) + bytes(i % 10 for i in range(images)))
 
 
 def lines_of(path, *types):
@@ -113,11 +126,26 @@ class Usage(ProcessTest):
         text = self.bad(2, "usage", *TOY, env=environment(OMPI_COMM_WORLD_SIZE="2"))
         self.assertIn("OMPI_COMM_WORLD_SIZE is 2", text)
 
-    def test_full_stdout_is_a_resource_error(self):
-        with open("/dev/full", "wb") as full:
-            done = subprocess.run([PROGRAM, "summary"], stdout=full, stderr=subprocess.PIPE, timeout=LIMIT, check=False)
-        self.assertEqual(done.returncode, 7)
-        self.assertIn(b"No space left", done.stderr)
+    def test_stdout_that_is_full_or_has_no_reader_is_a_resource_error(self):
+        unread, pipe = os.pipe()
+        os.close(unread)
+        with open("/dev/full", "wb") as full, os.fdopen(pipe, "wb") as closed:
+            for out, why in ((full, b"No space left"), (closed, b"Broken pipe")):
+                for words in (["summary"], TOY, [*TOY, "--json"]):
+                    done = subprocess.run([PROGRAM, *words], stdout=out, stderr=subprocess.PIPE, env=environment(),
+                                          timeout=LIMIT, check=False)
+                    self.assertEqual(done.returncode, 7, done.stderr)
+                    self.assertIn(why, done.stderr)
+                    self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+
+    def test_an_error_is_the_only_line(self):
+        misspelt = environment(CONVOY_EPOCH="3")
+        self.assertIn("--precision bf16", self.bad(2, "usage", *TOY, "--amp", env=misspelt))
+        self.assertIn("nowhere", self.bad(3, "data", "train", "--data", "folder:nowhere", env=misspelt))
+        done = self.run_convoy(*TOY, "--schedule", "1f1b", env=misspelt)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"convoy: CONVOY_EPOCH is no setting; did you mean CONVOY_EPOCHS?\n", done.stderr)
+        self.assertIn(b"convoy: --schedule has no effect on one device\n", done.stderr)
 
 
 class Information(ProcessTest):
@@ -217,12 +245,40 @@ class Signals(ProcessTest):
             name = number.name
             run = self.start("--checkpoint", name)
             run.send_signal(number)
-            out, _ = run.communicate(timeout=LIMIT)
+            _, errors = run.communicate(timeout=LIMIT)
             self.assertEqual(run.returncode, 143)
-            end = json.loads(out.splitlines()[-1])
-            self.assertEqual(os.path.basename(os.path.realpath(self.path(name, "last"))), f"step-{end['steps']}")
-            out = self.good(*TOY, "--steps", str(end["steps"] + 1), "--json", "--checkpoint", name, "--resume")
-            self.assertIn('"step":' + str(end["steps"] + 1), out)
+            step = int(os.path.basename(os.path.realpath(self.path(name, "last"))).removeprefix("step-"))
+            self.assertEqual(errors.decode(), f"convoy: stopped by {name} at step {step}; go on with --resume\n")
+            out = self.good(*TOY, "--steps", str(step + 1), "--json", "--checkpoint", name, "--resume")
+            self.assertIn('"step":' + str(step + 1), out)
+
+    def test_sigterm_without_a_checkpoint(self):
+        run = self.start()
+        run.terminate()
+        _, errors = run.communicate(timeout=LIMIT)
+        self.assertEqual(run.returncode, 143)
+        self.assertRegex(errors, rb"^convoy: stopped by SIGTERM at step \d+; nothing is saved without --checkpoint\n$")
+
+    def test_sigterm_while_data_are_opened_leaves(self):
+        os.mkfifo(self.path("run.toml"))
+        run = subprocess.Popen([PROGRAM, "train", "-c", "run.toml", "--json"], cwd=self.folder, env=environment(),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(lambda: run.poll() is None and run.kill())
+        with open(self.path("run.toml"), "w", encoding="utf-8") as config:  # waits for the reader
+            config.write("model = 'resnet18'\ndata = 'synthetic:400000000'\n")
+        time.sleep(0.3)  # well within the time that checking so many labels takes
+        run.terminate()
+        out, errors = run.communicate(timeout=LIMIT)
+        self.assertEqual(run.returncode, 143)
+        self.assertEqual((out, errors), (b"", b""))
+
+    def test_a_reader_that_goes_away_costs_no_step(self):
+        run = self.start("--checkpoint", "ck")
+        run.stdout.close()
+        self.assertRegex(run.stderr.read(), rb"^convoy: error: resource: [^\n]*stdout: Broken pipe\n$")
+        self.assertEqual(run.wait(timeout=LIMIT), 7)
+        step = int(os.path.basename(os.path.realpath(self.path("ck", "last"))).removeprefix("step-"))
+        self.assertGreaterEqual(step, 3)
 
     def test_ctrl_c_leaves_at_once_and_saves_nothing(self):
         run = self.start("--checkpoint", "ck")
@@ -285,6 +341,30 @@ class Networks(ProcessTest):
         same = ["predict", "--model", "resnet18", "--image-size", "32", "--json", "--logits", "a.png"]
         first = json.loads(self.good(*same, "--weights", "w.safetensors"))
         self.assertEqual(first["logits"], json.loads(self.good(*same, "--weights", "again.safetensors"))["logits"])
+
+        self.assertEqual(len(first["logits"]), 10)
+
+        # Images of idx files have 32 pixels unless told otherwise, as in training.
+        idx(self.path("idx"), 10)
+        weights = ["eval", "--weights", "w.safetensors", "--model", "resnet18", "--data", "fashion-mnist:idx", "--json"]
+        self.assertEqual(self.good(*weights), self.good(*weights, "--image-size", "32"))
+
+        # A flag wins over a variable, where the two exclude each other too.
+        with_variable = environment(CONVOY_CHECKPOINT="none")
+        self.assertEqual(first, json.loads(self.good(*same, "--weights", "w.safetensors", env=with_variable)))
+
+        # float64 is told with all its digits.
+        wide = json.loads(self.good(*same, "--weights", "w.safetensors", "--devices", "ref:0", "--precision", "fp64"))
+        single = [struct.unpack("f", struct.pack("f", value))[0] for value in wide["logits"]]
+        self.assertNotEqual(wide["logits"], single)
+        for value, near in zip(wide["logits"], first["logits"]):
+            self.assertAlmostEqual(value, near, places=2)
+
+        # What is rotated is told, unless something went wrong: an error is the only line.
+        png(self.path("turned.png"), 32, lambda x, y: (8 * x, 8 * y, 128), orientation=6)
+        done = self.run_convoy(*same, "turned.png", "--weights", "w.safetensors")
+        self.assertIn(b"convoy: 1 image carries a rotation (EXIF); pixels are used as stored\n", done.stderr)
+        self.assertIn("nofile.png", self.bad(3, "data", *same, "turned.png", "nofile.png", "--weights", "w.safetensors"))
 
         found = json.loads(self.good("eval", "--checkpoint", "ck", "--json"))
         self.assertEqual(found["type"], "eval")

@@ -201,3 +201,21 @@ TEST_CASE("a file gets plain progress") {
   CHECK(progress_style(file) == ProgressStyle::plain);
   std::fclose(file);
 }
+
+TEST_CASE("progress that cannot be written is a resource error") {
+  for (ProgressStyle style : {ProgressStyle::plain, ProgressStyle::bar}) {
+    std::FILE* full = std::fopen("/dev/full", "w");
+    REQUIRE(full);
+    {
+      ProgressObserver observer(full, stderr, style, "");
+      try {
+        observer.on_run(run_of(3));
+        FAIL("nothing was thrown");
+      } catch (const Error& error) {
+        CHECK(error.kind() == ErrorKind::resource);
+        CHECK(error.text() == "cannot write to stdout: No space left on device");
+      }
+    }
+    std::fclose(full);
+  }
+}

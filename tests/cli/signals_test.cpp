@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 
 #include "tests/cli/cli_test.h"
@@ -47,7 +48,9 @@ TEST_CASE("in a run, SIGTERM and SIGUSR1 only ask to stop; Ctrl-C still leaves")
             if (stop.request().requested()) ::_exit(1);
             ::raise(signal);
             ::raise(signal);  // a second one does no harm
-            ::_exit(stop.request().requested() ? 0 : 2);
+            bool named =
+                stop.signal_name() == std::string(signal == SIGTERM ? "SIGTERM" : "SIGUSR1");
+            ::_exit(stop.request().requested() && named ? 0 : 2);
           }) == 0);
   }
   CHECK(child_code([] {
@@ -55,6 +58,16 @@ TEST_CASE("in a run, SIGTERM and SIGUSR1 only ask to stop; Ctrl-C still leaves")
           StopOnSignal stop;
           ::raise(SIGINT);
         }) == 130);
+}
+
+TEST_CASE("a reader that has gone is an error of write, not a signal") {
+  CHECK(child_code([] {
+          install_signals();
+          int ends[2] = {};
+          if (::pipe(ends) != 0) ::_exit(1);
+          ::close(ends[0]);
+          ::_exit(::write(ends[1], "x", 1) < 0 && errno == EPIPE ? 0 : 2);
+        }) == 0);
 }
 
 TEST_CASE("a file-size limit is an error of write, not a signal") {
