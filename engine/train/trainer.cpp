@@ -12,6 +12,7 @@
 #include "engine/nn/state.h"
 #include "engine/optim/lr_schedule.h"
 #include "engine/train/batch_plan.h"
+#include "engine/train/defaults.h"
 #include "engine/train/evaluate.h"
 #include "engine/train/progress_state.h"
 #include "engine/train/run_folder.h"
@@ -27,9 +28,9 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-double default_lr(const std::string& optimizer) {
-  if (optimizer == "adamw") return 0.001;
-  return optimizer == "lars" ? 1.0 : 0.1;
+TrainingJob resolved(TrainingJob job) {
+  job.settings = resolved_settings(job.settings, job.network->takes_rows());
+  return job;
 }
 
 class Training {
@@ -64,7 +65,7 @@ class Training {
   bool evaluates() const;
   void tell(const std::function<void(Observer&)>& event);
 
-  const TrainingJob& job_;
+  const TrainingJob job_;
   const Settings& settings_;
   const std::vector<Observer*>& observers_;
   const StopRequest& stop_;
@@ -88,7 +89,7 @@ class Training {
 
 Training::Training(const TrainingJob& job, const std::vector<Observer*>& observers,
                    const StopRequest& stop)
-    : job_(job), settings_(job.settings), observers_(observers), stop_(stop) {
+    : job_(resolved(job)), settings_(job_.settings), observers_(observers), stop_(stop) {
   plan();
   folder_ = find_run_folder(settings_);
   runner_ = make_runner(job_);
@@ -132,8 +133,8 @@ void Training::plan() {
   last_step_ = settings_.steps.value_or(kUnbounded);
   const std::int64_t scheduled =
       settings_.epochs || !settings_.steps ? last_epoch_ * epoch_plan_.steps() : last_step_;
-  schedule_ = {parse_lr_schedule(settings_.lr_schedule),
-               settings_.lr.value_or(default_lr(settings_.optimizer)), settings_.warmup, scheduled};
+  schedule_ = {parse_lr_schedule(settings_.lr_schedule), *settings_.lr, settings_.warmup,
+               scheduled};
   last_step_ = std::min(last_step_, scheduled);
   check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_micro_batch(micro_batches()),
                    job_.image_size);
@@ -156,6 +157,7 @@ void Training::announce() {
   info.steps_per_epoch = epoch_plan_.steps();
   info.total_steps = last_step_;
   info.start_step = state_.step;
+  info.start_epoch = state_.epoch;
   info.class_names = job_.data.train->class_names();
   tell([&](Observer& observer) { observer.on_run(info); });
   note(job_.data.notes);
