@@ -2,20 +2,13 @@
 
 #include "engine/io/text.h"
 #include "kernels/base/error.h"
+#include "kernels/base/shape.h"
 
 namespace convoy {
 
-std::string shape_text(const std::vector<std::int64_t>& shape) {
-  std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i)
-    text += fmt::format("{}{}", i ? ", " : "", shape[i]);
-  return text + ")";
-}
-
 void check_consistent(const NamedArray& array) {
   CONVOY_DCHECK(is_utf8(array.name) && array.name != "__metadata__",
-                "array: the name '{}' cannot be stored; expected UTF-8 text",
-                printable(array.name));
+                "array: the name '{}' cannot be stored; expected UTF-8 text", excerpt(array.name));
   std::int64_t size = static_cast<std::int64_t>(size_of(array.dtype));
   for (std::int64_t extent : array.shape) {
     CONVOY_DCHECK(extent >= 0 && !__builtin_mul_overflow(size, extent, &size),

@@ -25,9 +25,6 @@ struct NamedArray {
   friend bool operator==(const NamedArray&, const NamedArray&) = default;
 };
 
-/// "(64, 3, 7, 7)"; "()" for a scalar.
-std::string shape_text(const std::vector<std::int64_t>& shape);
-
 /// `internal` unless name, shape and size of `array` fit together.
 void check_consistent(const NamedArray& array);
 

@@ -7,6 +7,7 @@
 #include "engine/io/named_array.h"
 #include "engine/io/text.h"
 #include "kernels/base/error.h"
+#include "kernels/base/shape.h"
 
 namespace convoy {
 
@@ -75,7 +76,7 @@ class HeaderParser {
       std::string value = json_.string();
       count_entry(key.size() + value.size());
       if (header_.metadata.contains(key)) {
-        json_.fail(fmt::format("double key '{}' in __metadata__", printable(key)));
+        json_.fail(fmt::format("double key '{}' in __metadata__", excerpt(key)));
       }
       header_.metadata.emplace(std::move(key), std::move(value));
     });
@@ -87,7 +88,7 @@ class HeaderParser {
     entry.name = std::move(name);
     std::set<std::string> seen;
     members([&](const std::string& key) {
-      if (!seen.insert(key).second) fail(entry, fmt::format("double key '{}'", printable(key)));
+      if (!seen.insert(key).second) fail(entry, fmt::format("double key '{}'", excerpt(key)));
       parse_field(entry, key);
     });
     if (seen.size() != 3) fail(entry, "expected dtype, shape and data_offsets");
@@ -98,7 +99,7 @@ class HeaderParser {
     if (key == "dtype") {
       const std::string type = json_.string();
       entry.type = find_file_type(type);
-      if (!entry.type) fail(entry, fmt::format("unknown dtype '{}'", printable(type)));
+      if (!entry.type) fail(entry, fmt::format("unknown dtype '{}'", excerpt(type)));
     } else if (key == "shape") {
       entry.shape = numbers(SafetensorsLimits::kRank);
     } else if (key == "data_offsets") {
@@ -107,12 +108,12 @@ class HeaderParser {
       entry.begin = static_cast<std::uint64_t>(range[0]);
       entry.end = static_cast<std::uint64_t>(range[1]);
     } else {
-      fail(entry, fmt::format("unknown key '{}'", printable(key)));
+      fail(entry, fmt::format("unknown key '{}'", excerpt(key)));
     }
   }
 
   [[noreturn]] void fail(const SafetensorsEntry& entry, const std::string& what) {
-    CONVOY_FAIL(checkpoint, "{}: tensor {}: {}", printable(path_), printable(entry.name), what);
+    CONVOY_FAIL(checkpoint, "{}: tensor {}: {}", printable(path_), excerpt(entry.name), what);
   }
 
   JsonReader json_;
@@ -180,12 +181,12 @@ class HeaderChecker {
     if (end != payload_) {
       CONVOY_FAIL(checkpoint, "{}: hole: the tensors end at {}, {} bytes follow{}",
                   printable(path_), end, payload_ - end,
-                  entries.empty() ? "" : " tensor " + printable(entries.back().name));
+                  entries.empty() ? "" : " tensor " + excerpt(entries.back().name));
     }
   }
 
   [[noreturn]] void fail(const SafetensorsEntry& entry, const std::string& what) const {
-    CONVOY_FAIL(checkpoint, "{}: tensor {}: {}", printable(path_), printable(entry.name), what);
+    CONVOY_FAIL(checkpoint, "{}: tensor {}: {}", printable(path_), excerpt(entry.name), what);
   }
 
   const std::string& path_;

@@ -6,6 +6,7 @@
 
 #include "engine/io/text.h"
 #include "kernels/base/error.h"
+#include "kernels/base/shape.h"
 
 namespace convoy {
 
@@ -62,7 +63,7 @@ class Matcher {
     const auto found = by_name_.find(entry.name);
     if (found == by_name_.end()) {
       if (is_counter(entry.name)) return;
-      missing_.add(printable(entry.name));
+      missing_.add(excerpt(entry.name));
       return;
     }
     NamedArray& tensor = *found->second;
@@ -79,7 +80,7 @@ class Matcher {
   /// `checkpoint` unless all fitted and nothing is left over.
   void finish(std::size_t wanted) {
     Complaints unexpected("unexpected");
-    for (const auto& [name, tensor] : by_name_) unexpected.add(printable(name));
+    for (const auto& [name, tensor] : by_name_) unexpected.add(excerpt(name));
     const std::string complaints =
         missing_.text() + unexpected.text() + misshaped_.text() + mistyped_.text();
     if (complaints.empty()) return;

@@ -48,7 +48,7 @@ Tensor Tensor::empty(const Shape& shape, TensorOptions options, LayoutId layout)
   impl->layout = layout;
   const std::size_t bytes =
       layout == kPlain
-          ? static_cast<std::size_t>(shape.count()) * size_of(options.dtype)
+          ? bytes_of(shape, options.dtype)
           : context(options.device).kernels().layout_bytes(layout, shape, options.dtype);
   impl->storage = std::make_shared<Storage>(options.device, bytes);
   return Tensor(std::move(impl));
@@ -82,7 +82,7 @@ Tensor Tensor::from_host(const void* values, const Shape& shape, TensorOptions o
   Tensor result = empty(shape, options);
   context(options.device)
       .copy_in(current_stream(options.device), result.buffer().data, values,
-               static_cast<std::size_t>(shape.count()) * size_of(options.dtype));
+               bytes_of(shape, options.dtype));
   return result;
 }
 
@@ -99,10 +99,12 @@ template Tensor Tensor::from(const std::vector<std::int32_t>&, const Shape&, Ten
 template Tensor Tensor::from(const std::vector<std::uint8_t>&, const Shape&, TensorOptions);
 
 Tensor Tensor::rand(const Shape& shape, TensorOptions options) {
+  bytes_of(shape, DType::f64);  // of the numbers on the host: refused before they are made
   return from(next_random_stream().uniform(shape.count()), shape, options);
 }
 
 Tensor Tensor::randn(const Shape& shape, TensorOptions options) {
+  bytes_of(shape, DType::f64);
   return from(next_random_stream().normal(shape.count()), shape, options);
 }
 

@@ -17,8 +17,7 @@ const Tensor::Impl& checked(const Tensor& tensor) {
 
 std::size_t stored_bytes(const Tensor& tensor) {
   const Tensor::Impl& impl = checked(tensor);
-  if (impl.layout == kPlain)
-    return static_cast<std::size_t>(impl.shape.count()) * size_of(impl.dtype);
+  if (impl.layout == kPlain) return bytes_of(impl.shape, impl.dtype);
   return context(tensor.device()).kernels().layout_bytes(impl.layout, impl.shape, impl.dtype);
 }
 

@@ -36,11 +36,24 @@ std::vector<std::int64_t> Shape::extents() const {
 }
 
 std::string to_string(const Shape& shape) {
-  std::string text = "(";
-  for (int i = 0; i < shape.rank(); ++i) {
-    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return shape_text(shape.extents());
+}
+
+std::string shape_text(std::span<const std::int64_t> extents) {
+  std::string text;
+  for (std::int64_t extent : extents) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "(" + text + ")";
+}
+
+std::size_t bytes_of(const Shape& shape, DType dtype) {
+  std::int64_t bytes = 0;
+  const bool overflow =
+      __builtin_mul_overflow(shape.count(), static_cast<std::int64_t>(size_of(dtype)), &bytes);
+  if (overflow) {
+    CONVOY_FAIL(resource, "shape: {} of {} needs more than 2^63 bytes", to_string(shape),
+                name(dtype));
   }
-  return text + ")";
+  return static_cast<std::size_t>(bytes);
 }
 
 }  // namespace convoy

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <string>
 #include <vector>
+
+#include "kernels/base/dtype.h"
 
 namespace convoy {
 
@@ -34,7 +38,11 @@ class Shape {
   int rank_ = 0;
 };
 
-/// "(8, 3, 32, 32)".
+/// "(8, 3, 32, 32)"; "()" for a scalar. Extents need be no Shape: files hold more of them.
 std::string to_string(const Shape& shape);
+std::string shape_text(std::span<const std::int64_t> extents);
+
+/// Bytes of `shape` row-major elements; `resource` if they do not fit into 63 bits.
+std::size_t bytes_of(const Shape& shape, DType dtype);
 
 }  // namespace convoy

@@ -13,7 +13,10 @@ namespace convoy::cpu {
 std::size_t layout_bytes(LayoutId layout, const Shape& shape, DType dtype) {
   if (layout >= kFirstWeightLayout) return weight_bytes(layout, shape);
   CONVOY_DCHECK(is_activation_layout(layout), "layout_bytes: layout {} is unknown", layout);
-  return static_cast<std::size_t>(stored_floats(layout, shape)) * size_of(dtype);
+  if (layout == kPlain) return bytes_of(shape, dtype);
+  const ActivationShape a(shape);
+  const std::int64_t block = block_of(layout);
+  return bytes_of({a.n, (a.c + block - 1) / block, a.spatial, block}, dtype);
 }
 
 void reorder(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y) {

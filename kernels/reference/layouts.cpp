@@ -8,7 +8,7 @@ namespace convoy::reference {
 
 std::size_t layout_bytes(LayoutId layout, const Shape& shape, DType dtype) {
   CONVOY_DCHECK(layout == kPlain, "layout_bytes: layout {} is none of ref, expected plain", layout);
-  return static_cast<std::size_t>(shape.count()) * size_of(dtype);
+  return bytes_of(shape, dtype);
 }
 
 void reorder(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y) {

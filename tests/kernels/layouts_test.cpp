@@ -1,5 +1,5 @@
 #include "tests/kernels/conv2d_cases.h"
-#include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
 
 namespace convoy::testing {
 namespace {
@@ -46,6 +46,16 @@ TEST_CASE("reorder: copies one- and two-dimensional tensors and none at all") {
   check(round_trip(unused, {7}, Slot::plain));
   check(round_trip(unused, {3, 5}, Slot::plain));
   check(round_trip(unused, {0, 5, 2, 2}, Slot::plain));
+}
+
+TEST_CASE("layout_bytes: what does not fit is refused") {
+  for (const Device& device : tested_devices()) {
+    const KernelTable& kernels = context(device).kernels();
+    const Error error = error_of([&] {
+      kernels.layout_bytes(kPlain, {std::int64_t{1} << 31, std::int64_t{1} << 31}, DType::f32);
+    });
+    CHECK(error.kind() == ErrorKind::resource);
+  }
 }
 
 TEST_CASE("layout_bytes: plain is what the elements need, others no less") {

@@ -160,6 +160,19 @@ TEST_CASE("tensor: streams of one device are chosen by scope") {
   CHECK(&current_stream("ref:0") == &device.default_stream());
 }
 
+TEST_CASE("tensor: sizes whose bytes do not fit are refused with the shape") {
+  for (const char* device : {"ref:0", "cpu:0"}) {
+    const TensorOptions options{DType::f32, device};
+    const Shape shape{std::int64_t{1} << 62};
+    testing::expect_error(ErrorKind::resource, {"(4611686018427387904)", "f32"},
+                          [&] { Tensor::empty(shape, options); });
+    testing::expect_error(ErrorKind::resource, {"(4611686018427387904)"},
+                          [&] { Tensor::rand(shape, options); });
+    testing::expect_error(ErrorKind::resource, {"(4611686018427387904)"},
+                          [&] { Tensor::from_host(nullptr, shape, options); });
+  }
+}
+
 TEST_CASE("tensor: devices that are not there") {
   testing::expect_error(ErrorKind::usage, {"cuda:0"}, [] {
     Tensor::zeros({1}, {DType::f32, "cuda:0"});

@@ -40,6 +40,18 @@ TEST_CASE("shape: what does not fit is refused") {
       ErrorKind::usage, "shape: (2147483648, 2147483648, 2) holds more than 2^63 elements");
 }
 
+TEST_CASE("shape: bytes that do not fit are refused") {
+  CHECK(bytes_of({2, 3}, DType::f64) == 48);
+  CHECK(bytes_of({}, DType::u8) == 1);
+  const std::int64_t large = std::int64_t{1} << 31;
+  CHECK(bytes_of({large, large}, DType::u8) == std::size_t{1} << 62);
+  check_error(
+      [=] {
+        bytes_of({large, large}, DType::f32);
+      },
+      ErrorKind::resource, "shape: (2147483648, 2147483648) of f32 needs more than 2^63 bytes");
+}
+
 TEST_CASE("shapes of kernels: sizes of results") {
   const Conv2dShape conv{2, 6, 9, 11, 8, 3, 2, 2, 1, 2, 3, 1, 2, 2};
   CHECK(conv.weight() == Shape{8, 3, 3, 2});
