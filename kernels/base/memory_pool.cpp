@@ -12,6 +12,8 @@ constexpr std::size_t kAlignment = 64;
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 // A rest below this stays with its block: it would only be found by requests that are tiny anyway.
 constexpr std::size_t kLeastRest = 512;
+// Sizes up to here can be rounded up and added without overflow.
+constexpr std::size_t kMostBytes = SIZE_MAX / 4;
 
 std::size_t round_up(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -80,6 +82,10 @@ MemoryPool::~MemoryPool() {
 }
 
 MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
+  if (bytes > kMostBytes) {
+    CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, more than any device has",
+                to_string(device_), bytes);
+  }
   const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
   std::unique_lock lock(mutex_);
   ++statistics_.requests;
@@ -193,10 +199,8 @@ void MemoryPool::retire(Stream* stream) {
   if (list == free_.end()) return;
   const FreeList chunks = std::move(list->second);
   free_.erase(list);
-  for (Chunk* chunk : chunks) {
-    chunk->stream = nullptr;
-    insert_free(chunk);
-  }
+  // Its neighbours may be free since another stream went: make_free() joins them.
+  for (Chunk* chunk : chunks) make_free(chunk);
 }
 
 void MemoryPool::collect_pending() {

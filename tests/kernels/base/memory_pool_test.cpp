@@ -101,6 +101,22 @@ TEST_CASE("memory_pool: what a stream has freed is anybody's when it is gone") {
   CHECK(f.system_requests() == 2);
 }
 
+TEST_CASE("memory_pool: what several streams have freed is whole again when they are gone") {
+  for (bool first_goes_last : {false, true}) {
+    Fixture f;
+    MemoryPool::Block first = f.take(kMiB);
+    f.stream.reset();
+    MemoryPool::Block second = f.pool.allocate(kMiB, f.other.get());  // the rest of the segment
+    CHECK(f.system_requests() == 1);
+    if (!first_goes_last) drop(std::move(first));
+    drop(std::move(second));
+    f.other.reset();
+    if (first_goes_last) drop(std::move(first));
+    f.pool.trim();
+    CHECK(f.system.taken == 0);
+  }
+}
+
 TEST_CASE("memory_pool: segments are split, and merged again in any order of release") {
   for (std::vector<int> order : {std::vector<int>{0, 1, 2, 3}, {3, 2, 1, 0}, {0, 2, 1, 3}}) {
     Fixture f;
@@ -156,6 +172,20 @@ TEST_CASE("memory_pool: the cap holds for blocks in use, and the error has the r
   CHECK_NOTHROW(f.take(1000));
   f.pool.set_cap(0);
   CHECK_NOTHROW(f.take(kMiB));
+}
+
+TEST_CASE("memory_pool: sizes that no machine has are refused") {
+  for (std::size_t cap : {std::size_t{0}, kMiB}) {
+    Fixture f;
+    f.pool.set_cap(cap);
+    MemoryPool::Block block = f.take(64);
+    for (std::size_t bytes : {SIZE_MAX, SIZE_MAX - 62, SIZE_MAX - (2 << 20), SIZE_MAX - 64}) {
+      INFO(bytes);
+      const Error error = error_of([&] { f.take(bytes); });
+      CHECK(error.kind() == ErrorKind::resource);
+      CHECK(error.text().find(std::to_string(bytes) + " bytes asked for") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("memory_pool: where the system has no more, kept memory is given back first") {
