@@ -36,22 +36,18 @@ HostContext::HostContext(Device device, const KernelTable& kernels, std::string 
     : device_(device),
       kernels_(kernels),
       description_(std::move(description)),
-      apply_threads_(apply_threads),
-      threads_(1),
+      threads_{allowed_cores(), apply_threads},
       memory_(device, system_memory()),
-      default_stream_(std::make_unique<HostStream>(device, memory_, nullptr)) {
-  set_threads(allowed_cores());
-}
+      default_stream_(std::make_unique<HostStream>(device, memory_, &threads_)) {}
 
 std::unique_ptr<Stream> HostContext::make_stream() {
-  return std::make_unique<HostStream>(device_, memory_, [this] { apply_threads_(threads_); });
+  return std::make_unique<HostStream>(device_, memory_, &threads_);
 }
 
 void HostContext::set_threads(int threads) {
   CONVOY_CHECK(threads >= 1, "{}: {} threads asked for, at least 1 is needed", to_string(device_),
                threads);
-  threads_ = threads;
-  default_stream_->host_call([apply = apply_threads_, threads] { apply(threads); });
+  threads_.count = threads;
 }
 
 void HostContext::copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) {

@@ -1,7 +1,6 @@
 // A device whose memory is this machine's: what the cpu and the reference backend share.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 
@@ -13,7 +12,8 @@ namespace convoy {
 /// Memory from the system, one worker thread per stream.
 class HostContext : public DeviceContext {
  public:
-  /// `apply_threads` runs on a stream's thread whenever the number of threads has changed.
+  /// `apply_threads` runs on each stream's thread before its first work, and again before the first
+  /// work queued after a set_threads().
   HostContext(Device device, const KernelTable& kernels, std::string description,
               void (*apply_threads)(int threads));
 
@@ -23,7 +23,7 @@ class HostContext : public DeviceContext {
   Stream& default_stream() override { return *default_stream_; }
   std::unique_ptr<Stream> make_stream() override;
   void set_threads(int threads) override;
-  int threads() const override { return threads_; }
+  int threads() const override { return threads_.count; }
   std::string describe() const override { return description_; }
   void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) override;
   void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) override;
@@ -33,8 +33,7 @@ class HostContext : public DeviceContext {
   const Device device_;
   const KernelTable& kernels_;
   const std::string description_;
-  void (*const apply_threads_)(int);
-  std::atomic<int> threads_;
+  KernelThreads threads_;
   MemoryPool memory_;
   std::unique_ptr<HostStream> default_stream_;
 };

@@ -1,7 +1,5 @@
 #include "kernels/base/host_stream.h"
 
-#include <atomic>
-
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -19,24 +17,31 @@ struct HostEvent : Event::State {
 
 }  // namespace
 
-HostStream::HostStream(Device device, MemoryPool& pool, std::function<void()> on_start)
-    : Stream(device), pool_(pool), on_start_(std::move(on_start)), thread_([this] { loop(); }) {}
+HostStream::HostStream(Device device, MemoryPool& pool, const KernelThreads* threads)
+    : Stream(device), pool_(pool), threads_(threads), thread_([this] { loop(); }) {}
 
 HostStream::~HostStream() {
-  {
-    std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
+  std::unique_lock lock(mutex_);
+  drain(lock);
+  lock.unlock();
+  scratch_ = MemoryPool::Block();
+  // The thread still runs: a trim() that found this stream before it retired waits for its events.
+  pool_.retire(this);
+  lock.lock();
+  stopping_ = true;
+  lock.unlock();
   wake_.notify_all();
   thread_.join();
-  scratch_ = MemoryPool::Block();
-  pool_.retire(this);
+}
+
+void HostStream::drain(std::unique_lock<std::mutex>& lock) {
+  idle_.wait(lock, [this] { return queue_.empty() && !running_; });
 }
 
 void HostStream::push(std::function<void()> work, bool always) {
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back({std::move(work), always});
+    queue_.push_back({std::move(work), threads_ ? threads_->count.load() : 0, always});
   }
   wake_.notify_one();
 }
@@ -61,7 +66,7 @@ void HostStream::wait(const Event& event) {
 
 void HostStream::synchronize() {
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return queue_.empty() && !running_; });
+  drain(lock);
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
@@ -75,7 +80,7 @@ void* HostStream::scratch(std::size_t bytes) {
 }
 
 void HostStream::loop() {
-  if (on_start_) on_start_();
+  int applied = 0;
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
@@ -85,6 +90,7 @@ void HostStream::loop() {
     running_ = true;
     const bool skip = failure_ && !item.always;
     lock.unlock();
+    if (item.threads != applied) threads_->apply(applied = item.threads);
     std::exception_ptr failure;
     try {
       if (!skip) item.work();

@@ -1,6 +1,7 @@
 // A stream of a device whose kernels run on this machine's cores: one worker thread and its queue.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -13,11 +14,18 @@
 
 namespace convoy {
 
+/// Threads that the kernels of a device's streams use. Work takes the number that holds when it is
+/// queued; `apply` tells it to a stream's thread, whose own it is.
+struct KernelThreads {
+  std::atomic<int> count;
+  void (*apply)(int threads);
+};
+
 /// Runs closures in order on a thread of its own, which is the OpenMP master of the kernels.
 class HostStream : public Stream {
  public:
-  /// `pool` gives scratch memory and must outlive the stream; `on_start` runs first on the thread.
-  HostStream(Device device, MemoryPool& pool, std::function<void()> on_start);
+  /// `pool` gives scratch memory; it and `threads`, where given, must outlive the stream.
+  HostStream(Device device, MemoryPool& pool, const KernelThreads* threads);
   ~HostStream() override;
 
   /// Queues `work`. After a failure the stream drops work until synchronize() has reported it.
@@ -32,14 +40,16 @@ class HostStream : public Stream {
  private:
   struct Item {
     std::function<void()> work;
+    int threads;
     bool always;  // events and waits run even after a failure, so that nobody hangs
   };
   void push(std::function<void()> work, bool always);
+  void drain(std::unique_lock<std::mutex>& lock);
   void loop();
 
   MemoryPool& pool_;
   MemoryPool::Block scratch_;
-  std::function<void()> on_start_;
+  const KernelThreads* const threads_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::condition_variable idle_;

@@ -77,15 +77,19 @@ TEST_CASE("context: the innermost scope of a thread names its stream") {
 TEST_CASE("context: threads are set on the streams' threads") {
   HostContext on("ref:7", context("ref:0").kernels(), "for a test", apply_threads);
   CHECK(on.threads() == allowed_cores());
-  on.default_stream().synchronize();
+  on.default_stream().record().wait();
   CHECK(applied_threads == allowed_cores());
   on.set_threads(3);
   CHECK(on.threads() == 3);
-  on.default_stream().synchronize();
+  on.default_stream().record().wait();
   CHECK(applied_threads == 3);
-  applied_threads = 0;
-  on.make_stream()->synchronize();
-  CHECK(applied_threads == 3);
+  const std::unique_ptr<Stream> stream = on.make_stream();
+  for (int threads : {3, 2, 5}) {
+    on.set_threads(threads);
+    applied_threads = 0;
+    stream->record().wait();
+    CHECK(applied_threads == threads);
+  }
   check_error([&] { on.set_threads(0); }, ErrorKind::usage,
               "ref:7: 0 threads asked for, at least 1 is needed");
 }

@@ -142,13 +142,37 @@ TEST_CASE("host_stream: queued work runs before the stream goes") {
   CHECK(count == 100);
 }
 
-TEST_CASE("host_stream: the start function runs first, on the stream's thread") {
+TEST_CASE("host_stream: work runs with the threads that held when it was queued") {
+  static thread_local int applied = 0;
+  KernelThreads threads{2, [](int count) { applied = count; }};
   MemoryPool pool("ref:0", malloc_memory());
-  std::thread::id started, worked;
-  HostStream stream("ref:0", pool, [&] { started = std::this_thread::get_id(); });
-  stream.submit([&] { worked = std::this_thread::get_id(); });
+  HostStream stream("ref:0", pool, &threads);
+  Gate gate;
+  std::vector<int> seen;
+  stream.submit([&] { gate.pass(); });
+  stream.submit([&] { seen.push_back(applied); });
+  threads.count = 3;
+  for (int i = 0; i < 2; ++i) stream.submit([&] { seen.push_back(applied); });
+  gate.open();
   stream.synchronize();
-  CHECK(started == worked);
+  CHECK(seen == std::vector<int>{2, 3, 3});
+  CHECK(applied == 0);  // not on this thread
+}
+
+TEST_CASE("host_stream: memory may be trimmed while streams come and go") {
+  MemoryPool pool("ref:0", malloc_memory());
+  std::atomic<bool> over = false;
+  std::thread trimmer([&] {
+    while (!over) pool.trim();
+  });
+  for (int i = 0; i < 300; ++i) {
+    HostStream stream("ref:0", pool, nullptr);
+    pool.allocate(1000, &stream);
+  }
+  over = true;
+  trimmer.join();
+  pool.trim();
+  CHECK(pool.statistics().reserved == 0);
 }
 
 TEST_CASE("host_stream: scratch memory grows and is kept") {
