@@ -1,24 +1,15 @@
 #include "engine/data/random.h"
 
-#include <Random123/philox.h>
+#include "kernels/base/philox.h"
 
 namespace convoy {
 namespace {
 
-std::uint32_t low_half(std::uint64_t v) {
-  return static_cast<std::uint32_t>(v);
-}
-std::uint32_t high_half(std::uint64_t v) {
-  return static_cast<std::uint32_t>(v >> 32);
-}
-
 /// One block whose counter is (seed, purpose): a key for streams of that purpose.
-std::array<std::uint32_t, 2> key_of(std::uint64_t seed, RandomPurpose purpose,
-                                    std::uint64_t epoch) {
-  r123::Philox4x32::ctr_type counter = {
-      {static_cast<std::uint32_t>(purpose), low_half(epoch), high_half(epoch), 0x636F6E76u}};
-  r123::Philox4x32::key_type key = {{low_half(seed), high_half(seed)}};
-  auto block = r123::Philox4x32()(counter, key);
+PhiloxKey key_of(std::uint64_t seed, RandomPurpose purpose, std::uint64_t epoch) {
+  const PhiloxBlock block =
+      philox({static_cast<std::uint32_t>(purpose), low_half(epoch), high_half(epoch), 0x636F6E76u},
+             {low_half(seed), high_half(seed)});
   return {block[0], block[1]};
 }
 
@@ -29,10 +20,7 @@ DataRandom::DataRandom(std::uint64_t seed, RandomPurpose purpose, std::uint64_t 
     : key_(key_of(seed, purpose, epoch)), counter_{0, 0, low_half(item), high_half(item)} {}
 
 void DataRandom::refill() {
-  r123::Philox4x32::ctr_type counter = {{counter_[0], counter_[1], counter_[2], counter_[3]}};
-  r123::Philox4x32::key_type key = {{key_[0], key_[1]}};
-  auto block = r123::Philox4x32()(counter, key);
-  for (unsigned i = 0; i < 4; ++i) block_[i] = block[i];
+  block_ = philox(counter_, key_);
   if (++counter_[0] == 0) ++counter_[1];
   used_ = 0;
 }
@@ -48,7 +36,7 @@ std::uint64_t DataRandom::next64() {
 }
 
 double DataRandom::uniform() {
-  return static_cast<double>(next64() >> 11) * 0x1p-53;
+  return unit_of(next64());
 }
 
 std::int64_t DataRandom::below(std::int64_t count) {

@@ -2,8 +2,9 @@
 // and nothing else decides what it yields. So any thread may draw for any image at any time.
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "kernels/base/philox.h"
 
 namespace convoy {
 
@@ -27,9 +28,9 @@ class DataRandom {
  private:
   void refill();
 
-  std::array<std::uint32_t, 2> key_;
-  std::array<std::uint32_t, 4> counter_;
-  std::array<std::uint32_t, 4> block_{};
+  PhiloxKey key_;
+  PhiloxBlock counter_;
+  PhiloxBlock block_{};
   int used_ = 4;
 };
 

@@ -1,11 +1,11 @@
 #include "engine/tensor/random.h"
 
-#include <Random123/philox.h>
-
 #include <cmath>
 #include <mutex>
 #include <numbers>
 #include <string>
+
+#include "kernels/base/philox.h"
 
 namespace convoy {
 namespace {
@@ -17,8 +17,7 @@ std::uint64_t fnv1a(std::string_view text) {
 }
 
 double to_unit(std::uint32_t high, std::uint32_t low) {
-  const std::uint64_t bits = (std::uint64_t{high} << 32 | low) >> 11;
-  return static_cast<double>(bits) * 0x1p-53;
+  return unit_of(std::uint64_t{high} << 32 | low);
 }
 
 // What manual_seed sets: user programs expect one generator for the process, as PyTorch's.
@@ -39,16 +38,12 @@ RandomStream::RandomStream(std::uint64_t seed, std::string_view name)
     : seed_(seed), name_hash_(fnv1a(name)) {}
 
 std::vector<double> RandomStream::uniform(std::int64_t count) const {
-  using Generator = r123::Philox4x32;
-  const Generator::key_type key = {
-      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)}};
+  const PhiloxKey key = {low_half(seed_), high_half(seed_)};
   std::vector<double> numbers(static_cast<std::size_t>(count) + 1);
   for (std::int64_t i = 0; i < count; i += 2) {
     const auto block = static_cast<std::uint64_t>(i) / 2;
-    const Generator::ctr_type counter = {
-        {static_cast<std::uint32_t>(block), static_cast<std::uint32_t>(block >> 32),
-         static_cast<std::uint32_t>(name_hash_), static_cast<std::uint32_t>(name_hash_ >> 32)}};
-    const Generator::ctr_type bits = Generator()(counter, key);
+    const PhiloxBlock bits = philox(
+        {low_half(block), high_half(block), low_half(name_hash_), high_half(name_hash_)}, key);
     numbers[static_cast<std::size_t>(i)] = to_unit(bits[0], bits[1]);
     numbers[static_cast<std::size_t>(i) + 1] = to_unit(bits[2], bits[3]);
   }
