@@ -90,15 +90,15 @@ struct OptimizerSlot {
   Buffer state1;  ///< SGD, LARS: momentum; AdamW: first moment. May be left out where unused.
   Buffer state2;  ///< AdamW: second moment.
   double weight_decay = 0;
-  bool adapt = true;  ///< LARS: scale by the trust ratio (not for biases and batch norm).
+  bool adapt = true;   ///< LARS: scale by the trust ratio (not for biases and batch norm).
+  bool first = false;  ///< SGD: state1 holds nothing yet.
 };
 
-/// v = momentum * v + (1 - dampening) * (g + decay * w), where the first step takes v = g + decay *
-/// w; w -= lr * (nesterov ? g + decay * w + momentum * v : v). As torch.optim.SGD.
+/// v = momentum * v + (1 - dampening) * (g + decay * w), where a slot's first step takes v = g +
+/// decay * w; w -= lr * (nesterov ? g + decay * w + momentum * v : v). As torch.optim.SGD.
 struct SgdArgs {
   double lr = 0, momentum = 0, dampening = 0;
   bool nesterov = false;
-  bool first_step = false;
   double gradient_scale = 1;  ///< multiplies each gradient: clipping
 };
 

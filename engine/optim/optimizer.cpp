@@ -33,6 +33,7 @@ OptimizerSlot Optimizer::slot_of(std::size_t parameter) {
                      .gradient = gradient.buffer(),
                      .state1 = {},
                      .state2 = {}};
+  slot.first = !states_.empty() && !states_[0][parameter].defined();
   if (!states_.empty()) slot.state1 = state_of(parameter, 0).buffer();
   if (states_.size() > 1) slot.state2 = state_of(parameter, 1).buffer();
   configure(owner, slot);

@@ -23,9 +23,8 @@ void Sgd::configure(const Tensor&, OptimizerSlot& slot) const {
 void Sgd::update(Stream& stream, const std::vector<OptimizerSlot>& slots, double scale) {
   context(stream.device())
       .kernels()
-      .sgd_update(
-          stream, slots,
-          {lr(), options_.momentum, options_.dampening, options_.nesterov, steps() == 1, scale});
+      .sgd_update(stream, slots,
+                  {lr(), options_.momentum, options_.dampening, options_.nesterov, scale});
 }
 
 Lars::Lars(NamedTensors parameters, const LarsOptions& options)

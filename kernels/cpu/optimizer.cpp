@@ -99,7 +99,7 @@ void sgd_update(Stream& stream, const std::vector<OptimizerSlot>& slots, const S
                                  narrow(slot.weight_decay),
                                  narrow(1 - args.dampening),
                                  args.nesterov,
-                                 args.first_step};
+                                 slot.first};
       loops().sgd(part.size, step, slot.gradient.as<float>() + part.begin,
                   args.momentum == 0 ? nullptr : at(slot.state1, part.begin),
                   at(slot.weight, part.begin));

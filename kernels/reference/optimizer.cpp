@@ -17,7 +17,7 @@ void sgd(const OptimizerSlot& slot, const SgdArgs& args) {
     const double step = gradient[i] * args.gradient_scale + slot.weight_decay * w;
     double v = step;
     if (velocity) {
-      if (!args.first_step) v = args.momentum * velocity[i] + (1 - args.dampening) * step;
+      if (!slot.first) v = args.momentum * velocity[i] + (1 - args.dampening) * step;
       velocity[i] = static_cast<T>(v);
     }
     weight[i] = static_cast<T>(w - args.lr * (args.nesterov ? step + args.momentum * v : v));
