@@ -23,6 +23,7 @@ bool is_sole_owner(const Tensor& tensor) {
 void add_to(Tensor& sum, const Tensor& part) {
   const Tensor aligned = part.with_layout(sum.layout());
   Tensor target = is_sole_owner(sum) ? sum.detach() : Tensor::empty_like(sum);
+  target.before_write();  // a copy to another device may still read what was ours
   context(sum.device())
       .kernels()
       .binary_forward(current_stream(sum.device()), Binary::add, sum.stored_count(), sum.buffer(),
@@ -78,17 +79,18 @@ PostponedWeights& PostponedWeights::operator=(PostponedWeights&&) noexcept = def
 
 void PostponedWeights::run() {
   NoGradScope no_grad;
-  for (Task& task : tasks_) {
-    Gradients gradients = task.node->weights_half(task.dy, wanted_of(task.node->weights));
-    task.node->release();
-    task.dy = Tensor();
+  while (!tasks_.empty()) {
+    const std::shared_ptr<Node> node = tasks_.front().node;
+    Gradients gradients = node->weights_half(tasks_.front().dy, wanted_of(node->weights));
+    // Done, whatever a hook below throws: another run() must not meet the node again.
+    tasks_.pop_front();
+    node->release();
     for (std::size_t i = 0; i < gradients.size(); ++i) {
-      if (const Edge& edge = task.node->weights[i]; edge.leaf) {
+      if (const Edge& edge = node->weights[i]; edge.leaf) {
         settle_leaf(edge.leaf, std::move(gradients[i]), open_);
       }
     }
   }
-  tasks_.clear();
 }
 
 // One call of backward(): counts what each node and leaf waits for, then runs nodes as they are

@@ -2,6 +2,7 @@
 // in that order, so the same graph gives the same bits each time.
 #pragma once
 
+#include <deque>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -20,7 +21,8 @@ class PostponedWeights {
   PostponedWeights& operator=(PostponedWeights&&) noexcept;
 
   bool empty() const { return tasks_.empty(); }
-  /// Computes and adds all of them. The hooks of gradients that become final are called.
+  /// Computes and adds all of them. The hooks of gradients that become final are called. After an
+  /// error, another run() goes on with those that have not been computed.
   void run();
 
  private:
@@ -29,7 +31,7 @@ class PostponedWeights {
     std::shared_ptr<Node> node;
     Tensor dy;
   };
-  std::vector<Task> tasks_;
+  std::deque<Task> tasks_;
   std::unordered_map<Tensor::Impl*, int> open_;  // contributions still to come, per leaf
 };
 

@@ -38,13 +38,13 @@ void Tensor::copy_(const Tensor& source) {
                describe(*this));
   Tensor values = source.detach();
   if (values.dtype() != dtype()) values = values.to(dtype());
+  before_write();
   if (values.device() != device()) {
     values = values.with_layout(kPlain);
     Tensor here = layout() == kPlain ? detach() : empty(shape(), options());
-    copy_across(here, values, static_cast<std::size_t>(numel()) * size_of(dtype()));
+    copy_across(here, values, bytes_of(shape(), dtype()));
     values = here;
   }
-  before_write();
   if (values.storage() != storage() || values.buffer().data != buffer().data) {
     context(device()).kernels().reorder(current_stream(device()), shape(), values.buffer(),
                                         buffer());
@@ -53,7 +53,7 @@ void Tensor::copy_(const Tensor& source) {
 
 std::vector<std::byte> Tensor::to_bytes() const {
   const Tensor plain = with_layout(kPlain);
-  std::vector<std::byte> bytes(static_cast<std::size_t>(numel()) * size_of(dtype()));
+  std::vector<std::byte> bytes(bytes_of(shape(), dtype()));
   context(device()).copy_out(current_stream(device()), bytes.data(), plain.buffer().data,
                              bytes.size());
   return bytes;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "engine/autograd/grad_mode.h"
+#include "engine/autograd/node.h"
 #include "engine/ops/ops.h"
 #include "kernels/base/context.h"
 #include "tests/engine/gradient_case.h"
@@ -26,6 +27,33 @@ Tensor leaf(const Values& values, const char* device = "ref:0") {
 
 Values grad(const Tensor& x) {
   return x.grad().to_vector<double>();
+}
+
+// Holds a stream back until it is opened, at the latest by the end of the scope.
+class Gate {
+ public:
+  explicit Gate(Stream& stream) {
+    stream.host_call([open = gate_.get_future().share()] { open.wait(); });
+  }
+  ~Gate() {
+    if (!is_open_) open();
+  }
+  void open() {
+    is_open_ = true;
+    gate_.set_value();
+  }
+
+ private:
+  std::promise<void> gate_;
+  bool is_open_ = false;
+};
+
+// Whether `event` comes while another stream is held back.
+bool comes(const Event& event) {
+  for (int i = 0; i < 100 && !event.done(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return event.done();
 }
 
 }  // namespace
@@ -182,6 +210,42 @@ TEST_CASE("a copy to another device holds the values of its time") {
   CHECK(copy.to_vector<double>() == Values{1, 2});
   CHECK(x.to_vector<double>() == Values{7, 7});
   opener.join();
+}
+
+TEST_CASE("a gradient that another device still copies is not added to") {
+  const Tensor p = leaf({1, 2}), there = leaf({3, 4}, "ref:1");
+  const Tensor shared = square(p);
+  const Tensor later = square(shared);
+  const Tensor moved = there.to(Device("ref:0"));
+  const Tensor both = record("both", moved + shared.detach(), {moved, shared},
+                             [](const Tensor& dy, const std::vector<bool>&) -> Gradients {
+                               return {dy, dy};
+                             });
+  const Tensor loss = sum(later + both);
+  Stream& here = context("ref:0").default_stream();
+  here.synchronize();
+  context("ref:1").default_stream().synchronize();
+  Gate gate(context("ref:1").default_stream());
+  // The copy of both's gradient to ref:1 is held back when later's comes on top of it.
+  loss.backward();
+  CHECK_FALSE(comes(here.record()));
+  gate.open();
+  CHECK(grad(there) == Values{1, 1});
+  CHECK(grad(p) == Values{4 + 2, 32 + 4});  // of p^4 + p^2
+}
+
+TEST_CASE("a copy from another device does not overwrite what a third still reads") {
+  Tensor x = Tensor::from(Values{1, 2}, {2}, "ref:0");
+  const Tensor source = Tensor::from(Values{7, 8}, {2}, "ref:2");
+  Stream& here = context("ref:0").default_stream();
+  here.synchronize();
+  Gate gate(context("ref:1").default_stream());
+  const Tensor copy = x.to(Device("ref:1"));
+  x.copy_(source);
+  CHECK_FALSE(comes(here.record()));
+  gate.open();
+  CHECK(copy.to_vector<double>() == Values{1, 2});
+  CHECK(x.to_vector<double>() == Values{7, 8});
 }
 
 TEST_CASE("a long chain does not recurse") {
