@@ -40,10 +40,10 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
   Tensor y = Tensor::empty(shape.y(), x.options(), layout);
   Tensor index = Tensor::empty(shape.y(), {DType::u8, x.device()}, layout);
   kernels_of(x).max_pool2d_forward(stream_of(x), shape, x.buffer(), y.buffer(), index.buffer());
-  auto half = [shape, index, x_layout = x.layout()](const Tensor& dy,
-                                                    const std::vector<bool>&) -> Gradients {
+  auto half = [shape, places = SavedTensor("max_pool2d", index), x_layout = x.layout()](
+                  const Tensor& dy, const std::vector<bool>&) -> Gradients {
     Tensor dx = Tensor::empty(shape.x(), dy.options(), x_layout);
-    kernels_of(dy).max_pool2d_backward(stream_of(dy), shape, dy.buffer(), index.buffer(),
+    kernels_of(dy).max_pool2d_backward(stream_of(dy), shape, dy.buffer(), places.get().buffer(),
                                        dx.buffer());
     return {dx};
   };

@@ -17,7 +17,9 @@ Shape resolved(const Tensor& x, std::vector<std::int64_t> extents) {
     if (extent == -1) {
       open = &extent;
     } else {
-      known *= extent;
+      CONVOY_CHECK(!__builtin_mul_overflow(known, extent, &known),
+                   "reshape: {} to {} extents of more than 2^63 elements", to_string(x.shape()),
+                   extents.size());
     }
   }
   if (open && known > 0) *open = x.numel() / known;

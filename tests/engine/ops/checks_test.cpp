@@ -159,6 +159,8 @@ TEST_CASE("checks: sums, elementwise, views") {
   usage({"reshape", "(2, 3)", "6", "(4)"}, [] { make({2, 3}).reshape({4}); });
   usage({"reshape", "(2, 3)"}, [] { make({2, 3}).reshape({4, -1}); });
   usage({"reshape", "-1"}, [] { make({2, 3}).reshape({-1, -1}); });
+  const std::int64_t large = std::int64_t{1} << 31;
+  usage({"reshape", "(2, 3)"}, [=] { make({2, 3}).reshape({large, large, 4, -1}); });
   usage({"reshape", "-2"}, [] { make({2, 3}).reshape({-2, 3}); });
   usage({"flatten", "batch"}, [] { make({}).flatten(); });
   usage({"slice", "batch"}, [] { make({}).slice(0, 0); });
