@@ -61,6 +61,7 @@ class BatchNorm2d : public Module {
   void commit();
   /// Forwards that run once more (recomputation, diagnosis) must not change running statistics.
   void set_update_running(bool on) { update_running_ = on; }
+  bool updates_running() const { return update_running_; }
   void set_mode(BatchNormMode mode) { mode_ = mode; }
   BatchNormMode mode() const { return mode_; }
 

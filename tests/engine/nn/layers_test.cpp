@@ -172,6 +172,20 @@ TEST_CASE("network: the first layer that is not finite") {
   CHECK(norm->running_mean.to_vector<float>() == std::vector<float>{0, 0});
 }
 
+TEST_CASE("network: a search that fails leaves the batch norms as they were") {
+  Network network("n", 1, false, 1);
+  auto on = std::make_shared<BatchNorm2d>(1), off = std::make_shared<BatchNorm2d>(1);
+  off->set_update_running(false);
+  network.add("on", on);
+  network.add("off", off);
+  network.add("rows", std::make_shared<Linear>(1, 1));
+  expect_error(ErrorKind::usage, {"linear"}, [&] {
+    network.first_non_finite(Tensor::ones({2, 1, 2, 2}));
+  });
+  CHECK(on->updates_running());
+  CHECK_FALSE(off->updates_running());
+}
+
 TEST_CASE("network: forward frees what nobody reads any more") {
   Sequential pool({std::make_shared<MaxPool2d>(Pool2dOptions{.kernel = 2, .stride = {}}),
                    std::make_shared<GlobalAvgPool2d>()});
