@@ -32,7 +32,8 @@ struct SavedCheckpoint {
 
 /// Makes DIR/step-N and the link `last`, cleans up what a killed save left, then removes older
 /// checkpoints so that `keep` whole ones remain (and the one that `best` names). An existing folder
-/// is never written into: a namesake that is damaged or different is moved aside. A failure is
+/// is never written into: a namesake that is damaged or different is moved aside, and stays until
+/// all kept ones are newer. A failure is
 /// `resource` with path, needed and free bytes; older checkpoints are untouched and no temporary is
 /// left.
 SavedCheckpoint save_checkpoint(const std::string& dir, std::int64_t step,
@@ -62,6 +63,10 @@ Manifest load_manifest(const std::string& step_folder);
 
 /// Reads all of a step folder and compares every checksum without keeping anything in memory.
 void verify_checkpoint(const std::string& step_folder);
+
+/// As verify_checkpoint, but a file that has its size and was last changed before the manifest was
+/// written, as a save leaves it, is not read again.
+void verify_untouched(const std::string& step_folder);
 
 /// Whether `dir` holds step folders, valid or not.
 bool holds_run(const std::string& dir);

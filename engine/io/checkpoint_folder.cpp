@@ -27,6 +27,14 @@ std::optional<std::int64_t> step_of_name(std::string_view name) {
   return step >= 0 && step_name(step) == name ? std::optional(step) : std::nullopt;
 }
 
+std::optional<std::int64_t> step_of_aside(std::string_view name) {
+  const std::size_t at = name.find(kAside);
+  if (at == name.npos) return {};
+  const std::string_view digits = name.substr(at + std::string_view(kAside).size());
+  const bool numbered = !digits.empty() && digits.find_first_not_of("0123456789") == digits.npos;
+  return numbered ? step_of_name(name.substr(0, at)) : std::nullopt;
+}
+
 std::string in_folder(const std::string& dir, std::string_view name) {
   return fmt::format("{}{}{}", dir, dir.ends_with('/') ? "" : "/", name);
 }

@@ -15,6 +15,9 @@ inline constexpr const char* kManifestFile = "manifest.json";
 /// Whatever starts like this is left over from a save or removal that was cut short.
 inline constexpr const char* kTemporaryPrefix = ".saving-";
 
+/// Between the name of a step folder and a number: what another state of the step was called then.
+inline constexpr const char* kAside = ".aside-";
+
 /// One step folder of a run.
 struct StepFolder {
   std::int64_t step = 0;
@@ -26,6 +29,9 @@ std::string step_name(std::int64_t step);
 
 /// The step that a folder's name says; empty if it is no such name.
 std::optional<std::int64_t> step_of_name(std::string_view name);
+
+/// The step of a folder that was moved aside ("step-12.aside-1"); empty if it is no such name.
+std::optional<std::int64_t> step_of_aside(std::string_view name);
 
 /// DIR/name.
 std::string in_folder(const std::string& dir, std::string_view name);

@@ -25,7 +25,7 @@ std::string this_process() {
 std::string holder(int fd) {
   std::array<char, 512> text{};
   const auto size = ::pread(fd, text.data(), text.size(), 0);
-  return size > 0 ? printable({text.data(), static_cast<std::size_t>(size)}) : "another process";
+  return size > 0 ? excerpt({text.data(), static_cast<std::size_t>(size)}) : "another process";
 }
 
 int lock(int fd) {

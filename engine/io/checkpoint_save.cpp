@@ -45,10 +45,10 @@ void write_folder(const std::string& folder, const CheckpointContent& content, s
   sync_folder(folder);
 }
 
-/// Why `folder` is not whole, empty if it is.
-std::string damage(const std::string& folder) {
+/// Why `folder` is not whole by what `verify` finds, empty if it is.
+std::string damage(const std::string& folder, void (*verify)(const std::string&)) {
   try {
-    verify_checkpoint(folder);
+    verify(folder);
     return "";
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::checkpoint) throw;
@@ -58,7 +58,7 @@ std::string damage(const std::string& folder) {
 
 std::string free_name(const std::string& folder) {
   for (int i = 1;; ++i) {
-    std::string name = fmt::format("{}.aside-{}", folder, i);
+    std::string name = fmt::format("{}{}{}", folder, kAside, i);
     if (!path_exists(name)) return name;
   }
 }
@@ -98,7 +98,7 @@ void publish(TemporaryPath& temporary, const std::string& folder, Notes& notes) 
     rename_path(temporary.path(), folder);
     return temporary.keep();
   }
-  const std::string reason = damage(folder);
+  const std::string reason = damage(folder, verify_checkpoint);
   if (!reason.empty()) return replace_namesake(temporary, folder, reason, notes);
   if (same_manifest(folder, temporary.path())) return;  // the very state is there already
   replace_namesake(temporary, folder, "it holds another state of the same step", notes);
@@ -128,18 +128,29 @@ void remove_step(const std::string& dir, const StepFolder& old) {
   remove_all(doomed);
 }
 
+/// Removes what was moved aside from steps before `oldest`.
+void prune_asides(const std::string& dir, std::int64_t oldest) {
+  for (const std::string& name : list_names(dir)) {
+    const std::optional<std::int64_t> step = step_of_aside(name);
+    if (step && *step < oldest) remove_step(dir, {*step, in_folder(dir, name)});
+  }
+}
+
 /// Keeps `step`, and of the older ones as many as make `keep` whole ones.
 void prune(const std::string& dir, std::int64_t step, int keep) {
   const std::string best = link_target(in_folder(dir, "best"));
+  std::int64_t oldest = step;
   int whole = 1;
   for (const StepFolder& old : list_steps(dir)) {
     if (old.step >= step) continue;
     if (whole < keep) {
-      whole += damage(old.path).empty();
+      whole += damage(old.path, verify_untouched).empty();
+      oldest = old.step;
     } else if (best != step_name(old.step)) {
       remove_step(dir, old);
     }
   }
+  if (whole == keep) prune_asides(dir, oldest);
 }
 
 /// The checkpoint is safe; what fails from here on is worth a note, not the end of the run.

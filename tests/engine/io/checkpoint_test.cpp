@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <set>
 
 #include "engine/io/safetensors.h"
@@ -30,6 +31,16 @@ void damage_file(const std::string& path) {
   std::string bytes = read_file(path);
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   write_file(path, bytes);
+}
+
+// Bytes that this process has read from files so far.
+std::uint64_t bytes_read() {
+  std::ifstream file("/proc/self/io");
+  std::string key;
+  std::uint64_t value = 0;
+  file >> key >> value;
+  REQUIRE(key == "rchar:");
+  return value;
 }
 
 bool mentions(const std::vector<std::string>& notes, std::string_view part) {
@@ -98,6 +109,36 @@ TEST_CASE("checkpoint: damaged ones do not count as kept", "[io][checkpoint]") {
   damage_file(folder / "step-2/model.safetensors");
   save_checkpoint(folder.path(), 3, tiny_checkpoint(3));
   CHECK(names_in(folder.path()) == Names{"step-1", "step-2", "step-3", "last"});
+}
+
+TEST_CASE("checkpoint: kept ones are not read again at each save", "[io][checkpoint]") {
+  TemporaryFolder folder;
+  constexpr int kCount = 1 << 20;  // 4 MiB each of weights and of state
+  save_checkpoint(folder.path(), 1, tiny_checkpoint(1, kCount));
+  // A clock that ticks slowly cannot tell this save's files from later changes.
+  fs::last_write_time(folder / "step-1/manifest.json",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const std::uint64_t before = bytes_read();
+  save_checkpoint(folder.path(), 2, tiny_checkpoint(2));
+  CHECK(bytes_read() - before < 1 << 20);
+  CHECK(names_in(folder.path()) == Names{"step-1", "step-2", "last"});
+}
+
+TEST_CASE("checkpoint: what was moved aside goes with its time", "[io][checkpoint]") {
+  TemporaryFolder folder;
+  for (int value : {4, 5}) save_checkpoint(folder.path(), 4, tiny_checkpoint(value));
+  for (const char* name : {"step-4.aside-x", "step-4.aside-", "other.aside-1"}) {
+    write_file(folder / name, "of somebody else");
+  }
+  const Names others{"step-4.aside-x", "step-4.aside-", "other.aside-1", "last"};
+  const auto with = [&](Names names) {
+    names.insert(others.begin(), others.end());
+    return names;
+  };
+  save_checkpoint(folder.path(), 6, tiny_checkpoint(6));
+  CHECK(names_in(folder.path()) == with({"step-4", "step-4.aside-1", "step-6"}));
+  save_checkpoint(folder.path(), 7, tiny_checkpoint(7));
+  CHECK(names_in(folder.path()) == with({"step-6", "step-7"}));
 }
 
 TEST_CASE("checkpoint: newer ones are never pruned by an older save", "[io][checkpoint]") {
