@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/data/fingerprint.h"
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -92,12 +92,12 @@ std::int64_t check_cifar(const Bytes& bytes, const std::string& name) {
   auto size = static_cast<std::int64_t>(bytes.size());
   if (size == 0 || size % kRecord != 0) {
     CONVOY_FAIL(data, "{}: {} bytes, a multiple of {} (one record) expected, remainder {}",
-                printable_path(name), size, kRecord, size % kRecord);
+                printable(name), size, kRecord, size % kRecord);
   }
   for (std::int64_t i = 0; i < size / kRecord; ++i) {
     int label = bytes[i * kRecord];
     if (label >= kClasses) {
-      CONVOY_FAIL(data, "{} record {}: label {}, 0..{} expected", printable_path(name), i, label,
+      CONVOY_FAIL(data, "{} record {}: label {}, 0..{} expected", printable(name), i, label,
                   kClasses - 1);
     }
   }
@@ -119,7 +119,7 @@ std::shared_ptr<const Dataset> open_cifar(const std::string& folder, bool train)
     files.push_back(std::move(file));
   }
   if (files.empty()) {
-    CONVOY_FAIL(data, "{}: no {} (CIFAR-10, binary version)", printable_path(place), names.front());
+    CONVOY_FAIL(data, "{}: no {} (CIFAR-10, binary version)", printable(place), names.front());
   }
   std::vector<std::string> notes;
   if (files.size() < names.size()) {

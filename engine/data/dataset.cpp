@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "engine/data/fingerprint.h"
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -69,8 +69,8 @@ void check_labels(const Dataset& dataset, std::int64_t classes) {
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     std::int64_t label = dataset.label(i);
     if (label < 0 || label >= classes) {
-      CONVOY_FAIL(data, "{}: label {}, 0..{} expected", printable_path(dataset.label_place(i)),
-                  label, classes - 1);
+      CONVOY_FAIL(data, "{}: label {}, 0..{} expected", printable(dataset.label_place(i)), label,
+                  classes - 1);
     }
   }
 }
@@ -79,8 +79,7 @@ void check_class_names(const std::vector<std::string>& expected, const std::stri
                        const std::vector<std::string>& found) {
   if (expected == found) return;
   auto entry = [](const std::vector<std::string>& names, std::size_t i) {
-    return i < names.size() ? fmt::format("\"{}\"", printable_path(names[i]))
-                            : std::string("absent");
+    return i < names.size() ? fmt::format("\"{}\"", printable(names[i])) : std::string("absent");
   };
   std::size_t i = 0;
   while (i < expected.size() && i < found.size() && expected[i] == found[i]) ++i;

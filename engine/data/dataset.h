@@ -50,7 +50,7 @@ class Dataset {
   /// The class table of the training set, in byte order; empty for rows.
   virtual const std::vector<std::string>& class_names() const = 0;
   virtual std::int64_t label(std::int64_t i) const = 0;
-  /// The path of sample `i`, or file and record. Any bytes: see printable_path().
+  /// The path of sample `i`, or file and record. Any bytes: see printable().
   virtual std::string image_path_or_name(std::int64_t i) const = 0;
   /// Where the label of sample `i` stands, for messages.
   virtual std::string label_place(std::int64_t i) const { return image_path_or_name(i); }

@@ -9,7 +9,7 @@
 #include "engine/data/decode_jpeg.h"
 #include "engine/data/decode_png.h"
 #include "engine/data/file.h"
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -109,7 +109,7 @@ Image read_image_file(const std::string& path, std::int64_t max_pixels) {
   try {
     return decode_image(bytes, max_pixels);
   } catch (const Error& error) {
-    throw Error(error.kind(), printable_path(path) + ": " + error.text(), error.place());
+    throw Error(error.kind(), printable(path) + ": " + error.text(), error.place());
   }
 }
 

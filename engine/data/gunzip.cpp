@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -24,7 +24,7 @@ class ContentReader::Inflater {
  public:
   Inflater(const Bytes& bytes, std::string name) : bytes_(bytes), name_(std::move(name)) {
     if (inflateInit2(&stream_, kGzipWindow) != Z_OK) {
-      CONVOY_FAIL(resource, "{}: no memory to decompress", printable_path(name_));
+      CONVOY_FAIL(resource, "{}: no memory to decompress", printable(name_));
     }
   }
   ~Inflater() { inflateEnd(&stream_); }
@@ -46,7 +46,7 @@ class ContentReader::Inflater {
     if (code == Z_STREAM_END) return next_member();
     if (code == Z_OK) return;
     const char* why = stream_.msg != nullptr ? stream_.msg : "the file is cut short";
-    CONVOY_FAIL(data, "{}: damaged gzip data: {}", printable_path(name_), why);
+    CONVOY_FAIL(data, "{}: damaged gzip data: {}", printable(name_), why);
   }
 
   void feed() {

@@ -8,7 +8,7 @@
 #include "engine/data/decode_image.h"
 #include "engine/data/fingerprint.h"
 #include "engine/data/gunzip.h"
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -26,7 +26,7 @@ const char* hint_of(std::int64_t magic) {
 class IdxReader {
  public:
   IdxReader(const Bytes& bytes, const std::string& name)
-      : content_(bytes, name), name_(printable_path(name)), file_bytes_(bytes.size()) {}
+      : content_(bytes, name), name_(printable(name)), file_bytes_(bytes.size()) {}
 
   std::int64_t number() {
     Bytes b = content_.read(4);
@@ -77,8 +77,8 @@ std::string find_idx(const std::string& folder, const std::string& prefix, const
       if (::access(path.c_str(), F_OK) == 0) return path;
     }
   }
-  CONVOY_FAIL(data, "{}: no file {}-{}-{} there, plain or .gz", printable_path(folder), prefix,
-              role, type);
+  CONVOY_FAIL(data, "{}: no file {}-{}-{} there, plain or .gz", printable(folder), prefix, role,
+              type);
 }
 
 class IdxDataset : public Dataset {
@@ -140,11 +140,11 @@ IdxFile parse_idx_images(const Bytes& bytes, const std::string& name, std::int64
   file.count = reader.number();
   file.rows = reader.number();
   file.columns = reader.number();
-  if (file.count == 0) CONVOY_FAIL(data, "{}: 0 images", printable_path(name));
+  if (file.count == 0) CONVOY_FAIL(data, "{}: 0 images", printable(name));
   try {
     check_sides(file.columns, file.rows, max_pixels);
   } catch (const Error& error) {
-    throw Error(error.kind(), printable_path(name) + ": " + error.text(), error.place());
+    throw Error(error.kind(), printable(name) + ": " + error.text(), error.place());
   }
   file.values = reader.body(file.count, file.rows * file.columns);
   return file;
@@ -175,8 +175,8 @@ std::shared_ptr<const Dataset> open_idx(const std::string& folder, const std::st
   IdxFile images = parse_idx_images(read_file(images_path), images_path, max_pixels);
   IdxFile labels = parse_idx_labels(read_file(labels_path), labels_path);
   if (images.count != labels.count) {
-    CONVOY_FAIL(data, "{}: {} images, but {} labels in {}", printable_path(images_path),
-                images.count, labels.count, printable_path(labels_path));
+    CONVOY_FAIL(data, "{}: {} images, but {} labels in {}", printable(images_path), images.count,
+                labels.count, printable(labels_path));
   }
   return std::make_shared<IdxDataset>(std::move(images), images_path, std::move(labels),
                                       labels_path, fashion_class_names(classes));

@@ -6,8 +6,8 @@
 
 #include "engine/data/decode_image.h"
 #include "engine/data/fingerprint.h"
-#include "engine/data/printable_path.h"
 #include "engine/data/scan_folder.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -77,13 +77,12 @@ class FolderDataset : public Dataset {
 
 void check_layout(const FoundFolder& found, const std::string& folder) {
   if (!found.loose_images.empty()) {
-    CONVOY_FAIL(data, "{}: {} image{} outside of any class folder ({}, ...); {}",
-                printable_path(folder), found.loose_images.size(),
-                found.loose_images.size() == 1 ? "" : "s",
-                printable_path(found.loose_images.front()), kLayout);
+    CONVOY_FAIL(data, "{}: {} image{} outside of any class folder ({}, ...); {}", printable(folder),
+                found.loose_images.size(), found.loose_images.size() == 1 ? "" : "s",
+                printable(found.loose_images.front()), kLayout);
   }
   if (found.classes.empty()) {
-    CONVOY_FAIL(data, "{}: no class folders; {}", printable_path(folder), kLayout);
+    CONVOY_FAIL(data, "{}: no class folders; {}", printable(folder), kLayout);
   }
 }
 
@@ -91,8 +90,8 @@ std::vector<std::string> names_of(const FoundFolder& train, const std::string& f
   std::vector<std::string> names;
   for (const FoundClass& c : train.classes) {
     if (c.images.empty()) {
-      CONVOY_FAIL(data, "{}/{}: class folder without an image", printable_path(folder),
-                  printable_path(c.name));
+      CONVOY_FAIL(data, "{}/{}: class folder without an image", printable(folder),
+                  printable(c.name));
     }
     names.push_back(c.name);
   }
@@ -105,14 +104,14 @@ std::vector<Entry> entries_of(FoundFolder& found, const std::string& folder,
   for (FoundClass& c : found.classes) {
     auto place = std::lower_bound(class_names.begin(), class_names.end(), c.name);
     if (place == class_names.end() || *place != c.name) {
-      CONVOY_FAIL(data, "{}/{}: no such class in the training set", printable_path(folder),
-                  printable_path(c.name));
+      CONVOY_FAIL(data, "{}/{}: no such class in the training set", printable(folder),
+                  printable(c.name));
     }
     for (FoundImage& image : c.images) {
       entries.push_back({std::move(image), place - class_names.begin()});
     }
   }
-  if (entries.empty()) CONVOY_FAIL(data, "{}: no images; {}", printable_path(folder), kLayout);
+  if (entries.empty()) CONVOY_FAIL(data, "{}: no images; {}", printable(folder), kLayout);
   return entries;
 }
 
@@ -127,8 +126,8 @@ void note_absent_classes(const FoundFolder& found, const std::string& folder,
   }
   if (absent.empty()) return;
   notes.push_back(fmt::format("warning: {}: no images of {} of the {} classes ({}{})",
-                              printable_path(folder), absent.size(), class_names.size(),
-                              printable_path(absent.front()), absent.size() > 1 ? ", ..." : ""));
+                              printable(folder), absent.size(), class_names.size(),
+                              printable(absent.front()), absent.size() > 1 ? ", ..." : ""));
 }
 
 void note_counts(std::int64_t ignored, std::int64_t loops, std::vector<std::string>& notes) {
@@ -152,11 +151,10 @@ std::string validation_folder(const std::string& folder) {
 }  // namespace
 
 FolderPair open_image_folder(const std::string& folder, std::int64_t max_pixels) {
-  if (!is_folder(folder))
-    CONVOY_FAIL(data, "{}: no such folder; {}", printable_path(folder), kLayout);
+  if (!is_folder(folder)) CONVOY_FAIL(data, "{}: no such folder; {}", printable(folder), kLayout);
   std::string train_root = folder + "/train";
   if (!is_folder(train_root)) {
-    CONVOY_FAIL(data, "{}: no folder train in it; {}", printable_path(folder), kLayout);
+    CONVOY_FAIL(data, "{}: no folder train in it; {}", printable(folder), kLayout);
   }
   FolderPair pair;
   FoundFolder train = scan_folder(train_root);
@@ -168,8 +166,8 @@ FolderPair open_image_folder(const std::string& folder, std::int64_t max_pixels)
                                                names, max_pixels);
   std::string val_root = validation_folder(folder);
   if (val_root.empty()) {
-    pair.notes.push_back(fmt::format("{}: no folder val or validation, nothing to evaluate on",
-                                     printable_path(folder)));
+    pair.notes.push_back(
+        fmt::format("{}: no folder val or validation, nothing to evaluate on", printable(folder)));
   } else {
     FoundFolder val = scan_folder(val_root);
     check_layout(val, val_root);

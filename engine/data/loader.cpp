@@ -12,8 +12,8 @@
 #include <utility>
 
 #include "engine/data/order.h"
-#include "engine/data/printable_path.h"
 #include "engine/data/transform.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -282,7 +282,7 @@ class Loader::Impl {
     slot.batch.labels[place] = label;
     if (options_.one_hot == 0) return;
     CONVOY_CHECK(label < options_.one_hot, "{}: label {}, 0..{} expected",
-                 printable_path(dataset_->label_place(id)), label, options_.one_hot - 1);
+                 printable(dataset_->label_place(id)), label, options_.one_hot - 1);
     target[label] = 1.0f;
   }
 

@@ -8,9 +8,9 @@
 #include "engine/data/fingerprint.h"
 #include "engine/data/idx.h"
 #include "engine/data/image_folder.h"
-#include "engine/data/printable_path.h"
 #include "engine/data/scan_folder.h"
 #include "engine/data/synthetic.h"
+#include "engine/io/text.h"
 
 namespace convoy {
 namespace {
@@ -28,8 +28,8 @@ std::int64_t parse_count(const std::string& text, const std::string& digits) {
   const char* end = digits.data() + digits.size();
   auto [stop, error] = std::from_chars(digits.data(), end, count);
   CONVOY_CHECK(error == std::errc() && stop == end && count >= 1 && count <= kMostSynthetic,
-               "--data {}: \"{}\" is no number of samples, 1 to {} expected", printable_path(text),
-               printable_path(digits), kMostSynthetic);
+               "--data {}: \"{}\" is no number of samples, 1 to {} expected", printable(text),
+               printable(digits), kMostSynthetic);
   return count;
 }
 
@@ -38,14 +38,14 @@ DataSpec bare_path(const std::string& text) {
   std::size_t slash = text.find('/');
   bool path = text.starts_with('.') || (slash != std::string::npos && text.find(':') > slash);
   CONVOY_CHECK(path || is_folder(text), "--data \"{}\": neither a folder nor a known kind; {}",
-               printable_path(text), kForms);
+               printable(text), kForms);
   return {text, DataKind::folder, text, 0};
 }
 
 DataPair open_fashion(const DataSpec& spec, const DataOptions& options) {
   if (!is_folder(spec.folder)) {
     CONVOY_FAIL(data, "{}: no such folder; install the Debian package {} or give fashion-mnist:DIR",
-                printable_path(spec.folder), kFashionPackage);
+                printable(spec.folder), kFashionPackage);
   }
   DataPair pair;
   pair.train = open_idx(spec.folder, "train", options.max_pixels, options.classes);
@@ -54,7 +54,7 @@ DataPair open_fashion(const DataSpec& spec, const DataOptions& options) {
 }
 
 DataPair open_cifar10(const DataSpec& spec) {
-  if (!is_folder(spec.folder)) CONVOY_FAIL(data, "{}: no such folder", printable_path(spec.folder));
+  if (!is_folder(spec.folder)) CONVOY_FAIL(data, "{}: no such folder", printable(spec.folder));
   return {open_cifar(spec.folder, true), open_cifar(spec.folder, false), 0, {}};
 }
 
@@ -127,8 +127,8 @@ DataSpec parse_data_spec(const std::string& text) {
     return {text, DataKind::fashion_mnist, rest.empty() ? kFashionFolder : rest, 0};
   }
   if (kind == "cifar10" || kind == "folder") {
-    CONVOY_CHECK(!rest.empty(), "--data {}: a folder is missing, {}:DIR expected",
-                 printable_path(text), kind);
+    CONVOY_CHECK(!rest.empty(), "--data {}: a folder is missing, {}:DIR expected", printable(text),
+                 kind);
     return {text, kind == "folder" ? DataKind::folder : DataKind::cifar10, rest, 0};
   }
   if (kind == "synthetic") {
@@ -148,7 +148,7 @@ std::string DataPair::fingerprint() const {
 DataPair open_data(const DataSpec& spec, const DataOptions& options) {
   CONVOY_CHECK(options.samples == SampleKind::images || spec.kind == DataKind::synthetic,
                "--data {}: holds images, but the network reads rows; synthetic[:N] expected",
-               printable_path(spec.text));
+               printable(spec.text));
   CONVOY_CHECK(options.classes >= 0, "--classes {}: at least 1 expected", options.classes);
   DataPair pair = open_kind(spec, options);
   if (options.samples == SampleKind::images) check_classes(pair, options.classes);

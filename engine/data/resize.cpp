@@ -161,7 +161,7 @@ Image resize(const ImageView& source, int width, int height) {
   return resize_window(source, {width, height}, {0, 0, width, height});
 }
 
-Image resize_window(const ImageView& source, const Extent& full, const Window& window) {
+Image resize_window(const ImageView& source, const Extent& full, const ResizeWindow& window) {
   CONVOY_CHECK(window.x >= 0 && window.y >= 0 && window.x + window.width <= full.width &&
                    window.y + window.height <= full.height,
                "resize: window of {} x {} at ({}, {}), a part of {} x {} expected", window.width,

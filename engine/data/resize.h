@@ -27,7 +27,7 @@ struct Extent {
 };
 
 /// The part of the result that is wanted.
-struct Window {
+struct ResizeWindow {
   std::int64_t x = 0;
   std::int64_t y = 0;
   int width = 0;
@@ -41,6 +41,6 @@ Image resize(const ImageView& source, int width, int height);
 Image resize(const ImageView& source, int width, int height, const ResizeBox& box);
 
 /// The part `window` of `source` scaled to `full`: what scaling all of it and cropping would give.
-Image resize_window(const ImageView& source, const Extent& full, const Window& window);
+Image resize_window(const ImageView& source, const Extent& full, const ResizeWindow& window);
 
 }  // namespace convoy

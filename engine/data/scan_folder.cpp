@@ -11,7 +11,7 @@
 
 #include "engine/data/decode_image.h"
 #include "engine/data/file.h"
-#include "engine/data/printable_path.h"
+#include "engine/io/text.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kDeepest = 128;  // folders within each other
 
 [[noreturn]] void fail_folder(const std::string& path) {
-  CONVOY_FAIL(data, "{}: folder cannot be read: {}", printable_path(path), std::strerror(errno));
+  CONVOY_FAIL(data, "{}: folder cannot be read: {}", printable(path), std::strerror(errno));
 }
 
 /// The names in a folder in byte order, without "." and "..".
@@ -114,7 +114,7 @@ class Scanner {
 
   void descend(const std::string& path, const struct stat& status) {
     if (way_down_.size() > kDeepest) {
-      CONVOY_FAIL(data, "{}: folders nested deeper than {}", printable_path(full(path)), kDeepest);
+      CONVOY_FAIL(data, "{}: folders nested deeper than {}", printable(full(path)), kDeepest);
     }
     way_down_.push_back(status);
     for (const std::string& name : names_in(full(path))) visit(path + "/" + name, name);

@@ -73,32 +73,43 @@ int Descriptor::close() {
   return errno == EINTR ? 0 : errno;  // Linux has closed it even then
 }
 
-FileReader::FileReader(std::string path) : path_(std::move(path)) {
+InputFile::InputFile(std::string path, ErrorKind kind) : path_(std::move(path)), kind_(kind) {
   // O_NONBLOCK: opening a pipe must not wait for a writer.
   fd_ = Descriptor(retry([&] { return ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
   struct stat status {};
   if (fd_.get() < 0 || ::fstat(fd_.get(), &status) < 0) {
-    CONVOY_FAIL(checkpoint, "cannot open {}: {}", printable(path_), errno_text(errno));
+    fail("open", errno_text(errno));
   }
   if (!S_ISREG(status.st_mode)) {
-    CONVOY_FAIL(checkpoint, "cannot read {}: a {}, expected a file", printable(path_),
-                S_ISDIR(status.st_mode) ? "folder" : "device or pipe");
+    fail("read", S_ISDIR(status.st_mode) ? "a folder, expected a file"
+                                         : "a device or pipe, expected a file");
   }
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
 
-void FileReader::read(std::span<std::byte> out) {
-  for (std::span<std::byte> rest = out; !rest.empty();) {
+std::size_t InputFile::read(std::span<std::byte> out) {
+  std::span<std::byte> rest = out;
+  while (!rest.empty()) {
     const auto count =
         retry([&] { return ::read(fd_.get(), rest.data(), std::min(rest.size(), kLargestCall)); });
-    if (count < 0) {
-      CONVOY_FAIL(checkpoint, "cannot read {}: {}", printable(path_), errno_text(errno));
-    }
-    if (count == 0) {
-      CONVOY_FAIL(checkpoint, "{}: ends {} bytes early; it was {} bytes long when opened",
-                  printable(path_), rest.size(), size_);
-    }
+    if (count < 0) fail("read", errno_text(errno));
+    if (count == 0) break;
     rest = rest.subspan(static_cast<std::size_t>(count));
+  }
+  return out.size() - rest.size();
+}
+
+void InputFile::fail(const char* what, const std::string& why) const {
+  throw Error(kind_, fmt::format("cannot {} {}: {}", what, printable(path_), why), CONVOY_PLACE);
+}
+
+FileReader::FileReader(std::string path) : file_(std::move(path), ErrorKind::checkpoint) {}
+
+void FileReader::read(std::span<std::byte> out) {
+  const std::size_t count = file_.read(out);
+  if (count < out.size()) {
+    CONVOY_FAIL(checkpoint, "{}: ends {} bytes early; it was {} bytes long when opened",
+                printable(path()), out.size() - count, size());
   }
   hash_.add(out);
 }
@@ -219,6 +230,17 @@ void with_room_named(const std::string& path, std::uint64_t needed,
     CONVOY_FAIL(resource, "cannot save {}: {}; needed {} bytes, free {}", printable(path),
                 error.text(), needed, free_text(path));
   }
+}
+
+FileTimes times_of(const std::string& path) {
+  struct stat status {};
+  if (retry([&] { return ::stat(path.c_str(), &status); }) < 0) {
+    CONVOY_FAIL(checkpoint, "cannot open {}: {}", printable(path), errno_text(errno));
+  }
+  const auto ns = [](const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {ns(status.st_mtim), ns(status.st_ctim)};
 }
 
 std::uint64_t free_bytes(const std::string& path) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/io/hash.h"
+#include "kernels/base/error.h"
 
 namespace convoy {
 
@@ -31,24 +32,43 @@ class Descriptor {
   int fd_ = -1;
 };
 
+/// An open regular file, read from its start.
+class InputFile {
+ public:
+  /// Its errors are of `kind`: now if `path` is absent, no regular file or cannot be opened.
+  InputFile(std::string path, ErrorKind kind);
+
+  const std::string& path() const { return path_; }
+  /// Size when opened.
+  std::uint64_t size() const { return size_; }
+  /// Reads until `out` is full or the file ends; the bytes read.
+  std::size_t read(std::span<std::byte> out);
+
+ private:
+  [[noreturn]] void fail(const char* what, const std::string& why) const;
+
+  std::string path_;
+  ErrorKind kind_;
+  Descriptor fd_;
+  std::uint64_t size_ = 0;
+};
+
 /// Reads a regular file from its start to its end and hashes what was read.
 class FileReader {
  public:
   /// `checkpoint` if `path` is absent, no regular file or cannot be opened.
   explicit FileReader(std::string path);
 
-  const std::string& path() const { return path_; }
+  const std::string& path() const { return file_.path(); }
   /// Size when opened.
-  std::uint64_t size() const { return size_; }
+  std::uint64_t size() const { return file_.size(); }
   /// Fills `out`; `checkpoint` if the file ends before.
   void read(std::span<std::byte> out);
   /// XXH3-128 of the bytes read so far.
   std::string hash_hex() const { return hash_.hex(); }
 
  private:
-  std::string path_;
-  Descriptor fd_;
-  std::uint64_t size_ = 0;
+  InputFile file_;
   Hash128 hash_;
 };
 
@@ -126,6 +146,16 @@ class TemporaryPath {
 /// Runs `body`, a save: its error becomes `resource` with `path`, the bytes needed and those free.
 void with_room_named(const std::string& path, std::uint64_t needed,
                      const std::function<void()>& body);
+
+/// When a file's content was last written, and when anything of it was last changed (nobody can set
+/// this one), in ns since 1970.
+struct FileTimes {
+  std::int64_t content;
+  std::int64_t change;
+};
+
+/// `checkpoint` if `path` is absent.
+FileTimes times_of(const std::string& path);
 
 /// Bytes that this user may still write at `path` (or at its nearest parent that exists).
 std::uint64_t free_bytes(const std::string& path);

@@ -36,7 +36,7 @@ void JsonReader::skip_space() {
 void JsonReader::expect(char c) {
   if (accept(c)) return;
   const std::string found =
-      at_ < text_.size() ? fmt::format("'{}'", printable(text_.substr(at_, 1))) : "the end";
+      at_ < text_.size() ? fmt::format("'{}'", excerpt(text_.substr(at_, 1))) : "the end";
   fail(fmt::format("expected '{}', found {}", c, found));
 }
 

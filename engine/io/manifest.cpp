@@ -73,14 +73,14 @@ Json parse_json(std::string_view text, const std::string& path) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
     if (event == Json::parse_event_t::key && !keys.back().insert(value.get<std::string>()).second) {
-      fail(path, fmt::format("double key '{}'", printable(value.get<std::string>())));
+      fail(path, fmt::format("double key '{}'", excerpt(value.get<std::string>())));
     }
     return true;
   };
   try {
     return Json::parse(text, callback);
   } catch (const Json::exception& error) {
-    fail(path, fmt::format("damaged: {}", printable(error.what())));
+    fail(path, fmt::format("damaged: {}", excerpt(error.what())));
   }
 }
 
@@ -106,7 +106,7 @@ void check_checksum(std::string_view text, const std::string& path) {
   const std::string_view stored = tail.substr(kTailStart.size(), kHexDigits);
   const std::string actual = checksum_of(text.substr(0, text.size() - kTailLength));
   if (stored != actual) {
-    fail(path, fmt::format("damaged: checksum {}, expected {}", actual, printable(stored)));
+    fail(path, fmt::format("damaged: checksum {}, expected {}", actual, excerpt(stored)));
   }
 }
 
@@ -161,7 +161,7 @@ Manifest read_fields(const Json& json) {
 void check_file_names(const Manifest& manifest, const std::string& path) {
   for (const FileRecord& file : manifest.files) {
     if (file.name.empty() || file.name.front() == '.' || file.name.find('/') != file.name.npos) {
-      fail(path, fmt::format("file name '{}', expected a name without path", printable(file.name)));
+      fail(path, fmt::format("file name '{}', expected a name without path", excerpt(file.name)));
     }
   }
 }
@@ -203,7 +203,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
     check_file_names(manifest, path);
     return manifest;
   } catch (const Json::exception& error) {
-    fail(path, fmt::format("not as expected: {}", printable(error.what())));
+    fail(path, fmt::format("not as expected: {}", excerpt(error.what())));
   }
 }
 

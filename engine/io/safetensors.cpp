@@ -80,7 +80,7 @@ void check_loadable(const SafetensorsHeader& header, const std::string& path) {
   for (const SafetensorsEntry& entry : header.entries) {
     if (!entry.type->loads_as) {
       CONVOY_FAIL(checkpoint, "{}: tensor {}: no support for values of type {}", printable(path),
-                  printable(entry.name), entry.type->name);
+                  excerpt(entry.name), entry.type->name);
     }
   }
 }
@@ -105,7 +105,7 @@ void check_writable(std::span<const NamedArray> tensors,
   }
   for (const auto& [key, value] : metadata) {
     CONVOY_DCHECK(is_utf8(key) && is_utf8(value), "safetensors: metadata {} is not UTF-8",
-                  printable(key));
+                  excerpt(key));
   }
 }
 

@@ -9,7 +9,7 @@ namespace convoy {
 
 namespace {
 
-constexpr std::size_t kPrintableLength = 200;
+constexpr std::size_t kExcerptLength = 200;
 
 std::string escaped(char c) {
   return fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
@@ -91,10 +91,13 @@ std::string bytes_of_utf8(std::string_view text) {
   return bytes;
 }
 
-std::string printable(std::string_view text) {
+namespace {
+
+/// Printable text of at most about `most` bytes.
+std::string printable_start(std::string_view text, std::size_t most) {
   std::string result;
   for (std::size_t at = 0; at < text.size();) {
-    if (result.size() > kPrintableLength) return result + "...";
+    if (result.size() > most) return result + "...";
     const std::size_t length = utf8_length(text, at);
     const auto lead = static_cast<unsigned char>(text[at]);
     if (length == 0 || lead < 0x20 || lead == 0x7F) {
@@ -105,6 +108,16 @@ std::string printable(std::string_view text) {
     }
   }
   return result;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  return printable_start(text, SIZE_MAX);
+}
+
+std::string excerpt(std::string_view text) {
+  return printable_start(text, kExcerptLength);
 }
 
 std::string json_string(std::string_view text) {

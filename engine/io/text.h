@@ -20,8 +20,12 @@ std::string utf8_of_bytes(std::string_view bytes);
 /// The inverse of `utf8_of_bytes`.
 std::string bytes_of_utf8(std::string_view text);
 
-/// For error lines: control characters and bytes outside UTF-8 as `\xNN`, long texts shortened.
+/// For error lines: the whole of a path or name, with control characters and bytes outside UTF-8 as
+/// `\xNN`.
 std::string printable(std::string_view text);
+
+/// The same of what a damaged file may hold at any length: long texts shortened.
+std::string excerpt(std::string_view text);
 
 /// A JSON string, quotes included, of UTF-8 `text`.
 std::string json_string(std::string_view text);

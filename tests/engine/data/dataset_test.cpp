@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/data/printable_path.h"
 #include "engine/data/synthetic.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -21,14 +20,6 @@ TEST_CASE("normalisation: a deviation of 0 is refused") {
   n = kImageNetNormalisation;
   n.mean[2] = std::numeric_limits<float>::infinity();
   expect_error(ErrorKind::usage, {"channel 2"}, [&] { check_normalisation(n); });
-}
-
-TEST_CASE("printable_path: whole, on one line, valid UTF-8") {
-  CHECK(printable_path("plain/path.png") == "plain/path.png");
-  CHECK(printable_path("\xC3\xA9\n\xFF\x7F") == "\xC3\xA9\\x0A\\xFF\\x7F");
-  CHECK(printable_path("\xC0\xAF\xED\xA0\x80") == "\\xC0\\xAF\\xED\\xA0\\x80");
-  std::string longer(5000, 'x');
-  CHECK(printable_path(longer) == longer);
 }
 
 TEST_CASE("first samples: a limit keeps the first ones") {

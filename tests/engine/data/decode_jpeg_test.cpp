@@ -196,6 +196,6 @@ TEST_CASE("read_image_file: errors name the file, a type is known by its bytes")
   expect_error(ErrorKind::data, {"b\\xFF\\x0A.png: 0 bytes"}, [&] { read_image_file(bad); });
   expect_error(ErrorKind::data, {"absent.png", "No such file"},
                [&] { read_image_file(folder / "absent.png"); });
-  expect_error(ErrorKind::data, {"not a regular file"}, [&] { read_image_file(folder.path()); });
+  expect_error(ErrorKind::data, {"expected a file"}, [&] { read_image_file(folder.path()); });
   expect_error(ErrorKind::usage, {"--max-pixels 0"}, [&] { read_image_file(png, 0); });
 }

@@ -34,10 +34,14 @@ TEST_CASE("text: any bytes go to UTF-8 and back", "[io][text]") {
   }
 }
 
-TEST_CASE("text: error lines stay one short line", "[io][text]") {
+TEST_CASE("text: error lines stay one line, excerpts a short one", "[io][text]") {
   CHECK(printable("caf\xC3\xA9") == "caf\xC3\xA9");
   CHECK(printable("a\nb\x7F\xFF") == "a\\x0Ab\\x7F\\xFF");
-  const std::string text = printable(std::string(100000, 'x'));
+  CHECK(printable("\xC0\xAF\xED\xA0\x80") == "\\xC0\\xAF\\xED\\xA0\\x80");
+  const std::string longer(100000, 'x');
+  CHECK(printable(longer) == longer);
+  CHECK(excerpt("a\nb") == "a\\x0Ab");
+  const std::string text = excerpt(longer);
   CHECK(text.size() < 300);
   CHECK(text.ends_with("..."));
 }
