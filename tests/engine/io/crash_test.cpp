@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 
@@ -72,6 +73,11 @@ class Scene {
   Outcome save(const std::string& mode, long at, const Environment& more = {}) {
     fs::remove_all(dir());
     fs::copy(before(), dir(), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+    // Files that look changed since are read again, so each save makes the same calls.
+    const auto long_ago = fs::file_time_type::clock::now() - std::chrono::hours(24);
+    for (int old : {1, 2}) {
+      fs::last_write_time(fmt::format("{}/step-{}/manifest.json", dir(), old), long_ago);
+    }
     return save_step(step_, value_, mode, at, more);
   }
   Outcome next_save() { return save_step(9, 9, "count", 0); }
