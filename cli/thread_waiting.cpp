@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 namespace convoy::cli {
 namespace {
@@ -16,7 +17,11 @@ constexpr const char* kSpins = "1000";
 
 void prefer_short_spins(char** arguments) {
   if (std::getenv("OMP_WAIT_POLICY") || std::getenv("GOMP_SPINCOUNT")) return;
-  if (setenv("GOMP_SPINCOUNT", kSpins, 1) == 0) execv("/proc/self/exe", arguments);
+  // By its real path: the process keeps its name.
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (error || setenv("GOMP_SPINCOUNT", kSpins, 1) != 0) return;
+  execv(program.c_str(), arguments);
 }
 
 }  // namespace convoy::cli
