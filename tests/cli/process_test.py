@@ -6,6 +6,7 @@ Usage: process_test.py PROGRAM [names of tests]
 import json
 import os
 import pty
+import random
 import resource
 import shutil
 import signal
@@ -251,6 +252,21 @@ class Signals(ProcessTest):
             self.assertEqual(errors.decode(), f"convoy: stopped by {name} at step {step}; go on with --resume\n")
             out = self.good(*TOY, "--steps", str(step + 1), "--json", "--checkpoint", name, "--resume")
             self.assertIn('"step":' + str(step + 1), out)
+
+    def test_kill_at_any_moment_loses_nothing_that_was_saved(self):
+        words = [*TOY, "--epochs", "40", "--save-every", "1"]
+        self.good(*words, "--log", "whole", "--checkpoint", "whole-ck")
+        moments = random.Random(1)
+        resumed = [*words, "--log", "log", "--checkpoint", "ck", "--resume", "auto"]
+        for _ in range(10):
+            run = self.start(*resumed)
+            time.sleep(moments.uniform(0.05, 0.4))
+            run.kill()
+            run.wait(LIMIT)
+        self.good(*resumed)
+        self.assertEqual(lines_of(self.path("log"), "step", "eval", "end"),
+                         lines_of(self.path("whole"), "step", "eval", "end"))
+        self.assertFalse([name for name in os.listdir(self.path("ck")) if name.startswith(".saving")])
 
     def test_sigterm_without_a_checkpoint(self):
         run = self.start()
