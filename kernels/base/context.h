@@ -26,7 +26,8 @@ class DeviceContext {
   /// The stream that ops use, unless a StreamScope of the calling thread names another.
   virtual Stream& default_stream() = 0;
   virtual std::unique_ptr<Stream> make_stream() = 0;
-  /// Cores that a kernel may use; takes effect with the next kernel that is queued, on any stream.
+  /// Cores that a kernel may use: OMP_NUM_THREADS, else all that are allowed. Takes effect with the
+  /// next kernel that is queued, on any stream.
   virtual void set_threads(int threads) = 0;
   virtual int threads() const = 0;
   /// "AVX-512, oneDNN 3.2.0", for people.

@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 #include "kernels/base/error.h"
@@ -31,12 +32,23 @@ int allowed_cores() {
   return std::max(1, CPU_COUNT(&mask));
 }
 
+namespace {
+
+// What OpenMP would take: OMP_NUM_THREADS (of nested levels the first), else all allowed cores.
+int default_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long asked = text ? std::strtol(text, nullptr, 10) : 0;
+  return asked >= 1 && asked <= 4096 ? static_cast<int>(asked) : allowed_cores();
+}
+
+}  // namespace
+
 HostContext::HostContext(Device device, const KernelTable& kernels, std::string description,
                          void (*apply_threads)(int threads))
     : device_(device),
       kernels_(kernels),
       description_(std::move(description)),
-      threads_{allowed_cores(), apply_threads},
+      threads_{default_threads(), apply_threads},
       memory_(device, system_memory()),
       default_stream_(std::make_unique<HostStream>(device, memory_, &threads_)) {}
 
