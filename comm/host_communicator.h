@@ -1,0 +1,36 @@
+// A communicator whose buffers lie in this machine's memory. Its work is done by blocking calls;
+// those of Communicator run them in stream order.
+#pragma once
+
+#include <cstddef>
+
+#include "comm/communicator.h"
+
+namespace convoy {
+
+/// The blocking calls may be made from any thread, but by one thread at a time.
+class HostCommunicator : public Communicator {
+ public:
+  virtual void all_reduce_now(const void* in, void* out, std::int64_t count, DType dtype,
+                              Reduction reduction) = 0;
+  virtual void reduce_scatter_now(const void* in, void* out, std::int64_t count, DType dtype,
+                                  Reduction reduction) = 0;
+  virtual void all_gather_now(const void* in, void* out, std::size_t bytes) = 0;
+  virtual void broadcast_now(void* values, std::size_t bytes, int root) = 0;
+  virtual void send_now(const void* values, std::size_t bytes, int peer, int tag) = 0;
+  virtual void receive_now(void* values, std::size_t bytes, int peer, int tag) = 0;
+  /// split() with the type that it has.
+  virtual std::unique_ptr<HostCommunicator> split_host(int color, int key) = 0;
+
+  void all_reduce(ConstBuffer in, Buffer out, std::int64_t count, Reduction reduction,
+                  Stream& stream) override;
+  void reduce_scatter(ConstBuffer in, Buffer out, std::int64_t count, Reduction reduction,
+                      Stream& stream) override;
+  void all_gather(ConstBuffer in, Buffer out, std::int64_t count, Stream& stream) override;
+  void broadcast(Buffer values, std::int64_t count, int root, Stream& stream) override;
+  void send(ConstBuffer values, std::int64_t count, int peer, int tag, Stream& stream) override;
+  void receive(Buffer values, std::int64_t count, int peer, int tag, Stream& stream) override;
+  std::unique_ptr<Communicator> split(int color, int key) override;
+};
+
+}  // namespace convoy

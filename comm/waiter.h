@@ -1,0 +1,52 @@
+// How a thread waits for another worker: it spins a little, then yields, then sleeps; it stops when
+// the group is aborted, and tells the progress board meanwhile.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "comm/progress.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+/// Set once for a group and those split from it. Thread-safe.
+class AbortFlag {
+ public:
+  bool raised() const { return raised_.load(std::memory_order_acquire); }
+  /// Takes the first error; later ones are its echoes.
+  void raise(const Error& why);
+  /// Throws the error.
+  [[noreturn]] void rethrow() const;
+
+ private:
+  std::atomic<bool> raised_{false};
+  mutable std::mutex mutex_;
+  std::optional<Error> why_;
+};
+
+class Waiter {
+ public:
+  /// `board` may be null. `spins`: rounds before the thread yields, 0 where workers outnumber
+  /// cores.
+  Waiter(std::shared_ptr<const AbortFlag> abort, ProgressBoard* board, int spins)
+      : abort_(std::move(abort)), board_(board), spins_(spins) {}
+
+  /// Returns when `ready()` holds; throws once the group is aborted.
+  template <class Ready>
+  void until(Ready&& ready) {
+    for (int round = 0; !ready(); ++round) pause(round);
+  }
+  ProgressBoard* board() const { return board_; }
+
+ private:
+  void pause(int round);
+
+  std::shared_ptr<const AbortFlag> abort_;
+  ProgressBoard* board_;
+  int spins_;
+};
+
+}  // namespace convoy
