@@ -1,0 +1,74 @@
+#include "comm/progress.h"
+
+#include <chrono>
+
+namespace convoy {
+namespace {
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+const char* name(Activity activity) {
+  switch (activity) {
+    case Activity::starting:
+      return "starting";
+    case Activity::loading:
+      return "loading";
+    case Activity::computing:
+      return "computing";
+    case Activity::waiting:
+      return "waiting";
+    case Activity::evaluating:
+      return "evaluating";
+    case Activity::saving:
+      return "saving";
+    case Activity::finished:
+      return "finished";
+  }
+  return "?";
+}
+
+ProgressBoard::ProgressBoard() : since_(seconds_since_1970()) {}
+
+void ProgressBoard::enter(Activity activity) {
+  outer_.store(static_cast<int>(activity));
+  activity_.store(static_cast<int>(activity));
+  since_.store(seconds_since_1970());
+  beat();
+}
+
+void ProgressBoard::begin_step(std::int64_t step) {
+  step_.store(step);
+  enter(Activity::computing);
+}
+
+void ProgressBoard::end_step(double busy_seconds) {
+  step_seconds_.store(busy_seconds);
+  beat();
+}
+
+void ProgressBoard::begin_wait() {
+  collective_.fetch_add(1);
+  activity_.store(static_cast<int>(Activity::waiting));
+  since_.store(seconds_since_1970());
+}
+
+void ProgressBoard::end_wait() {
+  activity_.store(outer_.load());
+  since_.store(seconds_since_1970());
+  beat();
+}
+
+Progress ProgressBoard::read() const {
+  return {static_cast<Activity>(activity_.load()),
+          step_.load(),
+          collective_.load(),
+          beats_.load(),
+          since_.load(),
+          step_seconds_.load()};
+}
+
+}  // namespace convoy

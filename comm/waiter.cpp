@@ -1,0 +1,42 @@
+#include "comm/waiter.h"
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace convoy {
+namespace {
+
+constexpr int kYields = 2000;  // before the first sleep
+constexpr std::chrono::microseconds kLongestSleep(200);
+
+}  // namespace
+
+void AbortFlag::raise(const Error& why) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!why_) why_ = why;
+  raised_.store(true, std::memory_order_release);
+}
+
+void AbortFlag::rethrow() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  throw Error(*why_);
+}
+
+void Waiter::pause(int round) {
+  if (abort_ && abort_->raised()) abort_->rethrow();
+  if (round < spins_) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+    return;
+  }
+  if (round < spins_ + kYields) {
+    std::this_thread::yield();
+    return;
+  }
+  const int slept = std::min(round - spins_ - kYields, 200);
+  std::this_thread::sleep_for(std::min(std::chrono::microseconds(1 + slept), kLongestSleep));
+}
+
+}  // namespace convoy

@@ -1,0 +1,28 @@
+#include "comm/progress.h"
+
+#include "tests/support/catch.h"
+
+namespace convoy {
+
+TEST_CASE("a wait is counted as a collective and leads back to what was done before") {
+  ProgressBoard board;
+  board.begin_step(7);
+  {
+    const WaitScope wait(&board);
+    CHECK(board.read().activity == Activity::waiting);
+    CHECK(board.read().collective == 1);
+  }
+  const Progress after = board.read();
+  CHECK(after.activity == Activity::computing);
+  CHECK(after.step == 7);
+  CHECK(after.collective == 1);
+}
+
+TEST_CASE("beats rise with whatever gets done") {
+  ProgressBoard board;
+  const std::uint64_t before = board.read().beats;
+  board.beat();
+  CHECK(board.read().beats == before + 1);
+}
+
+}  // namespace convoy
