@@ -32,11 +32,15 @@ class ReceiveEnd {
   virtual void release() = 0;
 };
 
-/// The channels between one worker of a group and the others.
+/// The channels between one worker of a group and the others. A channel holds at least two pieces.
 class Fabric {
  public:
-  /// The tag of collectives; messages have tags from 0 on.
+  /// Tags of collectives: values to be joined or handed out, and results on their way back. Groups
+  /// that were split off use the negative tags below and the tags above kLastTag in the same way.
   static constexpr int kCollectives = -1;
+  static constexpr int kResults = -2;
+  /// Messages have tags from 0 to this one.
+  static constexpr int kLastTag = 65535;
 
   virtual ~Fabric() = default;
   virtual int rank() const = 0;

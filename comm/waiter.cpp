@@ -7,6 +7,7 @@
 namespace convoy {
 namespace {
 
+constexpr int kSpins = 2000;   // about 50 us
 constexpr int kYields = 2000;  // before the first sleep
 constexpr std::chrono::microseconds kLongestSleep(200);
 
@@ -21,6 +22,10 @@ void AbortFlag::raise(const Error& why) {
 void AbortFlag::rethrow() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   throw Error(*why_);
+}
+
+int spins_for(int workers, int cores) {
+  return workers <= cores ? kSpins : 0;
 }
 
 void Waiter::pause(int round) {

@@ -27,6 +27,9 @@ class AbortFlag {
   std::optional<Error> why_;
 };
 
+/// Rounds of spinning for `workers` that share `cores`: none where they outnumber them.
+int spins_for(int workers, int cores);
+
 class Waiter {
  public:
   /// `board` may be null. `spins`: rounds before the thread yields, 0 where workers outnumber
