@@ -2,6 +2,7 @@
 
 #include <map>
 #include <unordered_set>
+#include <utility>
 
 #include "engine/autograd/grad_mode.h"
 #include "engine/tensor/storage.h"
@@ -13,6 +14,30 @@ namespace convoy {
 namespace {
 
 using OpenLeaves = std::unordered_map<Tensor::Impl*, int>;
+using Ends = std::deque<std::function<void()>>;
+
+// Where at_backward_end() puts its work: of the innermost backward of this thread.
+thread_local Ends* current_ends = nullptr;
+
+class EndsScope {
+ public:
+  explicit EndsScope(Ends& ends) : outer_(std::exchange(current_ends, &ends)) {}
+  ~EndsScope() { current_ends = outer_; }
+  EndsScope(const EndsScope&) = delete;
+  EndsScope& operator=(const EndsScope&) = delete;
+
+ private:
+  Ends* outer_;
+};
+
+// Work may add more work.
+void call_all(Ends& ends) {
+  while (!ends.empty()) {
+    const std::function<void()> work = std::move(ends.front());
+    ends.pop_front();
+    work();
+  }
+}
 
 // No other handle sees these values, so they may be overwritten or kept.
 bool is_sole_owner(const Tensor& tensor) {
@@ -54,7 +79,7 @@ void settle_leaf(const std::shared_ptr<Tensor::Impl>& leaf, Tensor part, OpenLea
   if (found == open.end() || --found->second > 0) return;
   open.erase(found);
   Tensor handle(leaf);
-  for (const auto& hook : leaf->hooks) hook(handle);
+  for (const auto& hook : leaf->hooks) hook.call(handle);
 }
 
 std::vector<bool> wanted_of(const std::vector<Edge>& edges) {
@@ -79,6 +104,7 @@ PostponedWeights& PostponedWeights::operator=(PostponedWeights&&) noexcept = def
 
 void PostponedWeights::run() {
   NoGradScope no_grad;
+  const EndsScope scope(ends_);
   while (!tasks_.empty()) {
     const std::shared_ptr<Node> node = tasks_.front().node;
     Gradients gradients = node->weights_half(tasks_.front().dy, wanted_of(node->weights));
@@ -91,6 +117,7 @@ void PostponedWeights::run() {
       }
     }
   }
+  call_all(ends_);
 }
 
 // One call of backward(): counts what each node and leaf waits for, then runs nodes as they are
@@ -109,6 +136,7 @@ class BackwardRun {
   void run_weights_half(const std::shared_ptr<Node>& node, const Tensor& dy);
   void deliver(const std::vector<Edge>& edges, Gradients gradients);
   void arrive(const std::shared_ptr<Node>& node, Tensor part);
+  void end();
 
   struct Waiting {
     int parts = 0;  // still to come
@@ -121,6 +149,7 @@ class BackwardRun {
   std::map<std::uint64_t, std::shared_ptr<Node>> ready_;
   std::vector<std::pair<std::shared_ptr<Node>, Tensor>> roots_;
   std::vector<std::pair<std::shared_ptr<Tensor::Impl>, Tensor>> leaf_roots_;
+  Ends ends_;
 };
 
 void BackwardRun::add_root(const Tensor& root, const Tensor& gradient) {
@@ -170,6 +199,7 @@ void BackwardRun::discover(const std::shared_ptr<Node>& root) {
 
 void BackwardRun::run() {
   NoGradScope no_grad;
+  const EndsScope scope(ends_);
   for (auto& [node, dy] : roots_) arrive(node, std::move(dy));
   roots_.clear();
   for (auto& [leaf, dy] : leaf_roots_) settle_leaf(leaf, std::move(dy), open_);
@@ -180,6 +210,15 @@ void BackwardRun::run() {
     ready_.erase(last);
     run_node(node, std::move(waiting_[node.get()].dy));
   }
+  end();
+}
+
+void BackwardRun::end() {
+  if (options_.postponed && !options_.postponed->empty()) {
+    for (auto& work : ends_) options_.postponed->ends_.push_back(std::move(work));
+    return;
+  }
+  call_all(ends_);
 }
 
 void BackwardRun::arrive(const std::shared_ptr<Node>& node, Tensor part) {
@@ -236,6 +275,11 @@ void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradi
     run.add_root(roots[i], gradients.empty() ? Tensor() : gradients[i]);
   }
   run.run();
+}
+
+void at_backward_end(std::function<void()> work) {
+  CONVOY_CHECK(current_ends, "at_backward_end: called outside of a backward");
+  current_ends->push_back(std::move(work));
 }
 
 void Tensor::backward() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -21,8 +22,9 @@ class PostponedWeights {
   PostponedWeights& operator=(PostponedWeights&&) noexcept;
 
   bool empty() const { return tasks_.empty(); }
-  /// Computes and adds all of them. The hooks of gradients that become final are called. After an
-  /// error, another run() goes on with those that have not been computed.
+  /// Computes and adds all of them. The hooks of gradients that become final are called, and after
+  /// the last one what at_backward_end() was given. After an error, another run() goes on with
+  /// those that have not been computed.
   void run();
 
  private:
@@ -33,6 +35,7 @@ class PostponedWeights {
   };
   std::deque<Task> tasks_;
   std::unordered_map<Tensor::Impl*, int> open_;  // contributions still to come, per leaf
+  std::deque<std::function<void()>> ends_;       // of backwards whose weights are here
 };
 
 struct BackwardOptions {
@@ -47,5 +50,10 @@ struct BackwardOptions {
 /// gradient's shape or device differs, or the graph has been used and freed.
 void backward(const std::vector<Tensor>& roots, const std::vector<Tensor>& gradients = {},
               const BackwardOptions& options = {});
+
+/// For hooks and backward halves: calls `work` once when the backward that runs on this thread has
+/// made all gradients final, before it returns; with postponed weights that is the end of their
+/// run(). Not called if that backward fails. `usage` outside of a backward.
+void at_backward_end(std::function<void()> work);
 
 }  // namespace convoy

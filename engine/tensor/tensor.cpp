@@ -76,10 +76,16 @@ Tensor& Tensor::set_requires_grad(bool value) {
   return *this;
 }
 
-void Tensor::on_gradient(std::function<void(Tensor&)> hook) const {
+std::uint64_t Tensor::on_gradient(std::function<void(Tensor&)> hook) const {
   CONVOY_CHECK(is_leaf(), "on_gradient: {} was made by an op, hooks are for leaves",
                describe(*this));
-  impl_->hooks.push_back(std::move(hook));
+  impl_->hooks.push_back({impl_->next_hook, std::move(hook)});
+  return impl_->next_hook++;
+}
+
+void Tensor::remove_gradient_hook(std::uint64_t number) const {
+  checked(*this);
+  std::erase_if(impl_->hooks, [&](const Impl::Hook& hook) { return hook.number == number; });
 }
 
 Tensor Tensor::detach() const {

@@ -104,8 +104,10 @@ class Tensor {
   void backward() const;
   /// The same values, unknown to autograd.
   Tensor detach() const;
-  /// Calls `hook` with this leaf when a backward has made its gradient final.
-  void on_gradient(std::function<void(Tensor&)> hook) const;
+  /// Calls `hook` with this leaf when a backward has made its gradient final. Returns its number.
+  std::uint64_t on_gradient(std::function<void(Tensor&)> hook) const;
+  /// Takes the hook of that number away; not from within a hook.
+  void remove_gradient_hook(std::uint64_t number) const;
 
   /// What kernels work on.
   Buffer buffer() const;
@@ -135,7 +137,12 @@ struct Tensor::Impl {
   bool requires_grad = false;
   Tensor grad;
   std::shared_ptr<Node> node;  // what made it; null for leaves
-  std::vector<std::function<void(Tensor&)>> hooks;
+  struct Hook {
+    std::uint64_t number;
+    std::function<void(Tensor&)> call;
+  };
+  std::vector<Hook> hooks;
+  std::uint64_t next_hook = 0;
 };
 
 /// "f32 (8, 3, 32, 32) on cpu:0".

@@ -184,6 +184,66 @@ TEST_CASE("hooks are called once, when the gradient is final") {
   CHECK(seen == Values{13});
 }
 
+TEST_CASE("a hook that was taken away is not called") {
+  const Tensor x = leaf({1});
+  std::vector<int> calls;
+  const auto first = x.on_gradient([&](Tensor&) { calls.push_back(1); });
+  x.on_gradient([&](Tensor&) { calls.push_back(2); });
+  x.remove_gradient_hook(first);
+  x.on_gradient([&](Tensor&) { calls.push_back(3); });
+  x.backward();
+  CHECK(calls == std::vector<int>{2, 3});
+}
+
+TEST_CASE("work for the end of backward runs once, after all gradients") {
+  const Tensor w = leaf({2}), x = leaf({3});
+  std::vector<std::string> calls;
+  Values seen;
+  w.on_gradient([&](Tensor&) {
+    calls.push_back("w");
+    at_backward_end([&] {
+      calls.push_back("end");
+      seen = grad(x);
+      at_backward_end([&] { calls.push_back("end of the end"); });
+    });
+  });
+  sum(square(w) + x).backward();
+  CHECK(calls == std::vector<std::string>{"w", "end", "end of the end"});
+  CHECK(seen == Values{1});
+  sum(x).backward();
+  CHECK(calls.size() == 3);
+  expect_error(ErrorKind::usage, {"at_backward_end", "outside"}, [] { at_backward_end([] {}); });
+}
+
+TEST_CASE("a backward within a backward has an end of its own") {
+  const Tensor w = leaf({2}), x = leaf({3});
+  std::vector<std::string> calls;
+  const Tensor inner = sum(x);
+  x.on_gradient([&](Tensor&) { at_backward_end([&] { calls.push_back("inner"); }); });
+  w.on_gradient([&](Tensor&) {
+    at_backward_end([&] { calls.push_back("outer"); });
+    inner.backward();
+    calls.push_back("hook");
+  });
+  sum(w).backward();
+  CHECK(calls == std::vector<std::string>{"inner", "hook", "outer"});
+}
+
+TEST_CASE("a backward that fails calls nothing at its end") {
+  const Tensor w = leaf({2}), x = leaf({3});
+  int calls = 0;
+  bool fails = true;
+  w.on_gradient([&](Tensor&) { at_backward_end([&] { ++calls; }); });
+  x.on_gradient([&](Tensor&) {
+    if (fails) CONVOY_FAIL(numerics, "of a hook");
+  });
+  expect_error(ErrorKind::numerics, {"of a hook"}, [&] { backward({w, x}, {{}, {}}); });
+  CHECK(calls == 0);
+  fails = false;
+  backward({w, x}, {{}, {}});
+  CHECK(calls == 1);
+}
+
 TEST_CASE("gradients come back over devices") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4}, "ref:1");
   const Tensor there = square(x).to(Device("ref:1")) * w;

@@ -119,6 +119,32 @@ TEST_CASE("postponed weights: after an error, another run goes on where it stopp
   }
 }
 
+TEST_CASE("postponed weights: the end of backward is the end of their run") {
+  Linear linear(3, 2);
+  linear.to(Device("ref:0"));
+  linear.to(DType::f64);
+  int ends = 0;
+  bool is_complete = false;
+  Tensor x = Tensor::ones({1, 3}, kOracle);
+  x.set_requires_grad();
+  x.on_gradient([&](Tensor&) {
+    at_backward_end([&] {
+      ++ends;
+      is_complete = linear.weight.grad().defined() && linear.bias.grad().defined();
+    });
+  });
+  PostponedWeights postponed;
+  backward({sum(linear(x))}, {}, {.postponed = &postponed});
+  CHECK(ends == 0);
+  postponed.run();
+  CHECK(ends == 1);
+  CHECK(is_complete);
+  postponed.run();
+  CHECK(ends == 1);
+  backward({sum(x)}, {}, {.postponed = &postponed});  // nothing waits
+  CHECK(ends == 2);
+}
+
 TEST_CASE("input gradients do not wait") {
   Linear linear(3, 2);
   linear.to(Device("ref:0"));
