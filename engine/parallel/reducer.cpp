@@ -1,0 +1,299 @@
+#include "engine/parallel/reducer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <set>
+
+#include "engine/autograd/grad_mode.h"
+#include "engine/parallel/exchange.h"
+#include "engine/parallel/layout_fingerprint.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+// Windows after which ranks whose layouts still differ keep to row-major ones: at first some may
+// have had no images, and so no reason to move a weight into its layout.
+constexpr int kLayoutTries = 3;
+
+// A tensor that goes by two names is taken once.
+NamedTensors those_with_gradients(const NamedTensors& all) {
+  NamedTensors result;
+  std::set<const Tensor::Impl*> known;
+  for (const auto& entry : all) {
+    const Tensor& tensor = entry.second;
+    if (tensor.requires_grad() && known.insert(tensor.impl().get()).second) result.push_back(entry);
+  }
+  return result;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+// Where a rank's list of parameters differs from rank 0's.
+void check_same(const std::vector<std::string>& first, const std::vector<std::string>& other,
+                std::size_t rank) {
+  for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
+    CONVOY_CHECK(first[i] == other[i],
+                 "reducer: parameter {} is {} on rank 0 and {} on rank {}: all ranks need the same "
+                 "model",
+                 i, first[i], other[i], rank);
+  }
+  CONVOY_CHECK(first.size() == other.size(),
+               "reducer: rank 0 has {} parameters that require a gradient, rank {} has {}",
+               first.size(), rank, other.size());
+}
+
+double seconds(ReduceLane::Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+Reducer::Reducer(const NamedTensors& parameters, Communicator& communicator,
+                 const ReducerOptions& options)
+    : options_(options),
+      control_(communicator.split(0, communicator.rank())),
+      parameters_(those_with_gradients(parameters)) {
+  CONVOY_CHECK(!parameters_.empty(), "reducer: no parameter requires a gradient");
+  make_lanes(options);
+  add_hooks();
+}
+
+Reducer::~Reducer() {
+  for (std::size_t i = 0; i < hooks_.size(); ++i) {
+    parameters_[i].second.remove_gradient_hook(hooks_[i]);
+  }
+  if (armed_ && std::uncaught_exceptions() == 0) {
+    control_->abort(Error(ErrorKind::communication, "reducer: given up in the middle of a backward",
+                          CONVOY_PLACE));
+  }
+}
+
+void Reducer::make_lanes(const ReducerOptions& options) {
+  std::map<std::pair<Device, DType>, std::size_t> numbers;
+  std::vector<NamedTensors> members;
+  std::string text;
+  for (const auto& entry : parameters_) {
+    const Tensor& parameter = entry.second;
+    const std::size_t lane =
+        numbers.try_emplace({parameter.device(), parameter.dtype()}, members.size()).first->second;
+    if (lane == members.size()) members.emplace_back();
+    places_.push_back({lane, members[lane].size()});
+    members[lane].push_back(entry);
+    text += fmt::format("{} {} {} (device {} of its rank)\n", entry.first, name(parameter.dtype()),
+                        to_string(parameter.shape()), lane);
+  }
+  check_agreement(text);
+  for (NamedTensors& of_lane : members) {
+    lanes_.push_back(std::make_unique<ReduceLane>(
+        std::move(of_lane), control_->split(0, control_->rank()), options.buckets));
+  }
+}
+
+void Reducer::check_agreement(const std::string& mine) {
+  Stream& stream = stream_of(parameters_.front().second.device());
+  const std::vector<std::string> texts = gather_texts(*control_, stream, mine);
+  for (std::size_t rank = 1; rank < texts.size(); ++rank) {
+    check_same(lines_of(texts[0]), lines_of(texts[rank]), rank);
+  }
+}
+
+// Not the stream of ops: workers that share a device share that one, and would wait for themselves.
+Stream& Reducer::stream_of(const Device& device) {
+  std::unique_ptr<Stream>& stream = streams_[device];
+  if (!stream) stream = context(device).make_stream();
+  return *stream;
+}
+
+void Reducer::broadcast(const std::vector<Tensor>& tensors) {
+  const NoGradScope no_grad;
+  Event last;  // one at a time: the communicator is the same for all devices
+  for (const Tensor& tensor : tensors) {
+    Tensor target = tensor.detach();
+    const Tensor plain = target.with_layout(kPlain);
+    plain.before_write();
+    Stream& compute = current_stream(tensor.device());
+    Stream& stream = stream_of(tensor.device());
+    stream.wait(compute.record());
+    stream.wait(last);
+    control_->broadcast(plain.buffer(), plain.numel(), 0, stream);
+    last = stream.record();
+    compute.wait(last);
+    if (plain.layout() != target.layout()) target.copy_(plain);
+  }
+}
+
+void Reducer::add_hooks() {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    hooks_.push_back(parameters_[i].second.on_gradient([this, i](Tensor&) { on_gradient(i); }));
+  }
+}
+
+void Reducer::arm() {
+  begin();
+  factor_ = 1;
+}
+
+void Reducer::arm(const GradientShare& share) {
+  begin();
+  // Sent at once and read when the first gradient is there: by then the others have sent theirs.
+  ReduceLane& lane = *lanes_.front();
+  const StreamScope scope(lane.stream());
+  weight_ = share.weight;
+  factor_.reset();
+  parts_ = Tensor::from(std::vector<double>{share.part}, {1}, lane.stream().device());
+  lane.communicator().all_reduce(parts_.buffer(), parts_.buffer(), 1, Reduction::sum,
+                                 lane.stream());
+}
+
+void Reducer::begin() {
+  CONVOY_CHECK(!armed_, "reducer: armed twice: finish() the first window");
+  armed_ = true;
+  had_.assign(parameters_.size(), false);
+  for (const auto& lane : lanes_) lane->begin();
+}
+
+double Reducer::factor() {
+  if (!factor_) {
+    const StreamScope scope(lanes_.front()->stream());
+    const double parts = parts_.item();
+    factor_ = parts > 0 ? weight_ / parts : 1.0 / control_->size();
+  }
+  return *factor_;
+}
+
+void Reducer::on_gradient(std::size_t parameter) {
+  if (!armed_) return;
+  const NoGradScope no_grad;
+  const auto& [name, tensor] = parameters_[parameter];
+  const auto [lane, member] = places_[parameter];
+  CONVOY_CHECK(
+      !lanes_[lane]->has_collected(member),
+      "reducer: the gradient of {} became final twice: arm() goes before the last backward "
+      "of a window",
+      name);
+  const Device& device = lanes_[lane]->stream().device();
+  CONVOY_CHECK(tensor.device() == device, "reducer: {} has moved from {} to {}", name,
+               to_string(device), to_string(tensor.device()));
+  had_[parameter] = true;
+  lanes_[lane]->collect(member, factor());
+}
+
+void Reducer::collect_rest() {
+  // What earlier batches of the window have left counts; the buckets want their own order.
+  for (std::size_t i = parameters_.size(); i-- > 0;) {
+    const auto [lane, member] = places_[i];
+    if (lanes_[lane]->has_collected(member)) continue;
+    if (parameters_[i].second.grad().defined()) {
+      on_gradient(i);
+    } else {
+      lanes_[lane]->collect_zeros(member, absent_ && !options_.allow_unused);
+    }
+  }
+}
+
+void Reducer::finish() {
+  CONVOY_CHECK(armed_, "reducer: finish() without arm()");
+  const NoGradScope no_grad;
+  collect_rest();
+  const std::vector<double> ranks = wait();
+  armed_ = false;
+  add_times();
+  check_present(ranks);
+  absent_ = false;
+  if (!layouts_settled_) agree_on_layouts();
+}
+
+std::vector<double> Reducer::wait() {
+  std::vector<std::vector<double>> of_lanes;
+  for (const auto& lane : lanes_) of_lanes.push_back(lane->wait());
+  std::vector<double> result;
+  for (const auto& [lane, member] : places_) result.push_back(of_lanes[lane][member]);
+  return result;
+}
+
+void Reducer::add_times() {
+  double exposed = 0;
+  for (const auto& lane : lanes_) {
+    times_.all_reduce += seconds(lane->times().all_reduce);
+    exposed = std::max(exposed, seconds(lane->times().reduced - lane->times().computed));
+  }
+  times_.exposed += exposed;
+}
+
+// `ranks`: how many of them had a gradient, of each parameter; the same numbers on all ranks.
+void Reducer::check_present(const std::vector<double>& ranks) {
+  const bool missing = std::any_of(ranks.begin(), ranks.end(),
+                                   [&](double count) { return count != control_->size(); });
+  const bool fails = missing && !options_.allow_unused;
+  std::vector<std::vector<bool>> unused;
+  for (const auto& lane : lanes_) unused.emplace_back(lane->parameters().size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    unused[places_[i].lane][places_[i].member] =
+        fails ? !had_[i] : options_.allow_unused && ranks[i] == 0;
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->end(unused[i]);
+  if (fails) fail_missing();
+}
+
+void Reducer::fail_missing() {
+  std::vector<std::int64_t> mine(had_.begin(), had_.end());
+  if (std::exchange(absent_, false)) mine.assign(mine.size(), 1);
+  const auto all = gather_integers(*control_, stream_of(parameters_.front().second.device()), mine);
+  std::string text;
+  int named = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    std::string ranks;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (!all[rank][i]) ranks += fmt::format("{}{}", ranks.empty() ? "" : ", ", rank);
+    }
+    if (ranks.empty() || ++named > 5) continue;
+    text += fmt::format("{}{} on rank {}", named > 1 ? "; " : "", parameters_[i].first, ranks);
+  }
+  if (named > 5) text += fmt::format("; and {} more", named - 5);
+  CONVOY_FAIL(usage,
+              "reducer: backward gave no gradient of {}: every rank must use every parameter, or "
+              "unused ones must be allowed",
+              text);
+}
+
+void Reducer::agree_on_layouts() {
+  std::map<std::pair<LayoutId, std::vector<std::int64_t>>, std::int64_t> known;
+  std::vector<std::int64_t> mine;
+  for (const auto& [name, parameter] : parameters_) {
+    const auto key = std::pair(parameter.layout(), parameter.shape().extents());
+    const auto [entry, is_new] = known.try_emplace(key);
+    if (is_new) entry->second = layout_fingerprint(parameter.detach());
+    mine.push_back(entry->second);
+  }
+  const auto all = gather_integers(*control_, stream_of(parameters_.front().second.device()), mine);
+  std::vector<bool> agreed;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    agreed.push_back(std::all_of(all.begin(), all.end(),
+                                 [&](const auto& rank) { return rank[i] == all.front()[i]; }));
+  }
+  const bool all_agreed = std::all_of(agreed.begin(), agreed.end(), [](bool one) { return one; });
+  layouts_settled_ = all_agreed || ++layout_tries_ == kLayoutTries;
+  set_layouts(agreed);
+}
+
+void Reducer::set_layouts(const std::vector<bool>& agreed) {
+  std::vector<std::vector<LayoutId>> layouts;
+  for (const auto& lane : lanes_) layouts.emplace_back(lane->parameters().size());
+  for (std::size_t i = 0; i < agreed.size(); ++i) {
+    const LayoutId layout = agreed[i] ? parameters_[i].second.layout() : kPlain;
+    layouts[places_[i].lane][places_[i].member] = layout;
+  }
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->set_layouts(layouts[i]);
+}
+
+}  // namespace convoy
