@@ -31,13 +31,16 @@ enum class Binary : int;
 //
 // Batch norm. Statistics (mean, m2 of BatchNormStatistics) are f64 on cpu and ref.
 //   statistics: of x per channel.
-//   merge: (mean, m2, count) += part, by Chan's formula; count 0 on either side is allowed.
-//   update: running = (1 - momentum) * running + momentum * (mean, m2 / (count - 1)).
+//   merge: total += part 0, then part 1, ..., by Chan's formula; parts and total lie as
+//     PackedStatistics, parts one behind the other. Count 0 on either side is allowed; a total of 1
+//     is a `usage` error of the stream.
+//   update: running = (1 - momentum) * running + momentum * (mean, m2 / (count - 1)); a batch of
+//     count 0 changes nothing.
 //   apply: y = gamma * (x - mean) * rstd + beta (+ residual) (then ReLU). residual may be left out.
 //   backward_reduce: with dz = relu ? dy where y > 0 : dy: sum_dz and sum_dz_xhat (c, f64).
-//   backward_apply: dx = gamma * rstd * (dz - sum_dz / n - xhat * sum_dz_xhat / n) with n =
-//   sums_count;
-//     sums left out: dx = gamma * rstd * dz (frozen). dresidual = dz, may be left out.
+//   backward_apply: dx = gamma * rstd * (dz - sum_dz / n - xhat * sum_dz_xhat / n) with n the
+//     count of the statistics, which may be those of a larger group than x; sums left out: dx =
+//     gamma * rstd * dz (frozen). dresidual = dz, may be left out.
 //
 // Pooling. index: position of the maximum in its window (row * kernel_w + column), u8, in y's
 // layout; padding counts as -inf; first maximum in window order, NaN wins. y may have x's layout or
@@ -76,8 +79,8 @@ enum class Binary : int;
       void, batch_norm_statistics,                                                                 \
       (Stream & stream, const BatchNormShape& shape, ConstBuffer x, Buffer mean, Buffer m2))       \
   CONVOY_KERNEL(void, batch_norm_merge,                                                            \
-                (Stream & stream, std::int64_t channels, Buffer mean, Buffer m2, double count,     \
-                 const BatchNormStatistics& part))                                                 \
+                (Stream & stream, const PackedStatistics& packed, std::int64_t parts,              \
+                 ConstBuffer from, Buffer total))                                                  \
   CONVOY_KERNEL(void, batch_norm_update,                                                           \
                 (Stream & stream, std::int64_t channels, const BatchNormStatistics& batch,         \
                  double momentum, Buffer running_mean, Buffer running_var))                        \
@@ -89,11 +92,11 @@ enum class Binary : int;
                 (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,       \
                  ConstBuffer dy, const BatchNormStatistics& statistics, double epsilon, bool relu, \
                  Buffer sum_dz, Buffer sum_dz_xhat))                                               \
-  CONVOY_KERNEL(void, batch_norm_backward_apply,                                                   \
-                (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,       \
-                 ConstBuffer dy, const BatchNormStatistics& statistics, double epsilon, bool relu, \
-                 ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat,                   \
-                 double sums_count, Buffer dx, Buffer dresidual))                                  \
+  CONVOY_KERNEL(                                                                                   \
+      void, batch_norm_backward_apply,                                                             \
+      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y, ConstBuffer dy, \
+       const BatchNormStatistics& statistics, double epsilon, bool relu, ConstBuffer gamma,        \
+       ConstBuffer sum_dz, ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual))                  \
   CONVOY_KERNEL(void, unary_forward,                                                               \
                 (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, Buffer y))          \
   CONVOY_KERNEL(void, unary_backward,                                                              \

@@ -53,6 +53,14 @@ struct BatchNormStatistics {
   ConstBuffer mean;
   ConstBuffer m2;
   double count = 1;
+  /// Where given, the count: one f64 on the device, which the host has not seen.
+  ConstBuffer device_count = {};
+};
+
+/// Statistics in one piece of f64: mean (channels), m2 (channels), count (1).
+struct PackedStatistics {
+  std::int64_t channels;
+  std::int64_t values() const { return 2 * channels + 1; }
 };
 
 /// Pooling of x (n, c, h, w) with windows kernel_h x kernel_w.

@@ -43,12 +43,16 @@ Tensor BatchNorm2d::normalise(const Tensor& x, const Tensor& residual) {
   options.relu = relu_;
   options.update_running = update_running_;
   options.pending = mode_ == BatchNormMode::deferred ? &pending_ : nullptr;
-  if (is_training() && update_running_ && mode_ == BatchNormMode::micro) ++num_batches_tracked;
+  options.group = group_;
+  const bool counts = group_ || x.numel() > 0;
+  if (is_training() && update_running_ && mode_ == BatchNormMode::micro && counts) {
+    ++num_batches_tracked;
+  }
   return batch_norm(x, weight, bias, running_mean, running_var, options, residual);
 }
 
 void BatchNorm2d::commit() {
-  if (pending_.count == 0) return;
+  if (!pending_.packed.defined()) return;
   commit_batch_norm(pending_, running_mean, running_var, momentum);
   ++num_batches_tracked;
 }
@@ -61,6 +65,12 @@ std::string BatchNorm2d::describe() const {
 void set_batch_norm_mode(Module& module, BatchNormMode mode) {
   module.for_each([mode](const std::string&, Module& each) {
     if (auto* norm = dynamic_cast<BatchNorm2d*>(&each)) norm->set_mode(mode);
+  });
+}
+
+void set_batch_norm_group(Module& module, Communicator* group) {
+  module.for_each([group](const std::string&, Module& each) {
+    if (auto* norm = dynamic_cast<BatchNorm2d*>(&each)) norm->set_group(group);
   });
 }
 

@@ -64,6 +64,10 @@ class BatchNorm2d : public Module {
   bool updates_running() const { return update_running_; }
   void set_mode(BatchNormMode mode) { mode_ = mode; }
   BatchNormMode mode() const { return mode_; }
+  /// Normalises over all ranks of `group` in training; null: over this call's values alone. The
+  /// group is this use's own (see BatchNormOptions) and outlives it.
+  void set_group(Communicator* group) { group_ = group; }
+  Communicator* group() const { return group_; }
 
   Tensor weight, bias, running_mean, running_var;
   std::int64_t num_batches_tracked = 0;
@@ -81,6 +85,7 @@ class BatchNorm2d : public Module {
   BatchNormMode mode_ = BatchNormMode::micro;
   bool update_running_ = true;
   BatchNormPending pending_;
+  Communicator* group_ = nullptr;
 };
 
 class Relu : public Module {
@@ -124,6 +129,8 @@ class Sequential : public Module {
 
 /// Sets the mode of every batch norm below `module`.
 void set_batch_norm_mode(Module& module, BatchNormMode mode);
+/// Sets the group of every batch norm below `module`: `sync`, and `deferred+sync` with that mode.
+void set_batch_norm_group(Module& module, Communicator* group);
 /// Commits every batch norm below `module` (mode `deferred`).
 void commit_batch_norms(Module& module);
 

@@ -1,6 +1,11 @@
 // Batch norm, with the residual add and the ReLU behind it in the same pass over memory. Backward
 // takes the two sums of a channel in its inputs half; they are also the gradients of weight and
-// bias.
+// bias. With a group the statistics are those of all its ranks: they are gathered and merged in
+// rank order on the device, in forward the moments and in backward the two sums. The host never
+// waits for the group's number of values.
+#include <optional>
+
+#include "comm/communicator.h"
 #include "engine/autograd/node.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/support.h"
@@ -29,28 +34,74 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
                "batch_norm: x is {}, the residual is {}", to_string(x.shape()), describe(residual));
 }
 
+bool has_values(const BatchNormShape& shape) {
+  return shape.n * shape.spatial > 0;
+}
+
 // The statistics that one call normalises by; keeps their memory.
 struct Statistics {
   Tensor mean, m2;
   double count = 1;
-  BatchNormStatistics view() const { return {mean.buffer(), m2.buffer(), count}; }
+  Tensor device_count;  // where the host does not know it
+  Tensor packed;        // all of it, as PackedStatistics
+  BatchNormStatistics view() const {
+    return {mean.buffer(), m2.buffer(), count, buffer_or_none(device_count)};
+  }
 };
 
 TensorOptions statistics_options(const Tensor& x) {
   return {DType::f64, x.device()};
 }
 
-Statistics measure(const Tensor& x, const BatchNormShape& shape) {
-  const TensorOptions options = statistics_options(x);
-  Statistics result{Tensor::empty({shape.c}, options), Tensor::empty({shape.c}, options),
-                    static_cast<double>(shape.n * shape.spatial)};
-  CONVOY_CHECK(result.count > 1,
+Statistics parts_of(const Tensor& packed, std::int64_t channels) {
+  Statistics result;
+  result.packed = packed;
+  result.mean = packed.slice(0, channels);
+  result.m2 = packed.slice(channels, 2 * channels);
+  return result;
+}
+
+// Of the values of x alone.
+Statistics measure(const Tensor& x, const BatchNormShape& shape, bool packs_count) {
+  const PackedStatistics packed{shape.c};
+  Statistics result = parts_of(Tensor::empty({packed.values()}, statistics_options(x)), shape.c);
+  result.count = static_cast<double>(shape.n * shape.spatial);
+  if (!has_values(shape)) {
+    result.packed.zero_();
+    return result;
+  }
+  kernels_of(x).batch_norm_statistics(stream_of(x), shape, x.buffer(), result.mean.buffer(),
+                                      result.m2.buffer());
+  if (packs_count) result.packed.slice(2 * shape.c, packed.values()).fill_(result.count);
+  return result;
+}
+
+// Adds `parts` sets of statistics, one behind the other, to `total`, in their order.
+void merge(const Tensor& total, const Tensor& parts, std::int64_t channels) {
+  const PackedStatistics packed{channels};
+  kernels_of(total).batch_norm_merge(stream_of(total), packed, parts.numel() / packed.values(),
+                                     parts.buffer(), total.buffer());
+}
+
+// Of the values of all ranks: the same bits on each.
+Statistics merged_over(Communicator& group, const Statistics& own, std::int64_t channels) {
+  const std::int64_t values = own.packed.numel();
+  const Tensor parts = Tensor::empty({group.size() * values}, own.packed.options());
+  group.all_gather(own.packed.buffer(), parts.buffer(), values, stream_of(own.packed));
+  Statistics result = parts_of(Tensor::zeros({values}, own.packed.options()), channels);
+  merge(result.packed, parts, channels);
+  result.device_count = result.packed.slice(2 * channels, values);
+  return result;
+}
+
+Statistics training_statistics(const Tensor& x, const BatchNormShape& shape,
+                               const BatchNormOptions& options) {
+  CONVOY_CHECK(options.group || shape.n * shape.spatial != 1,
                "batch_norm: 1 value per channel in training: x is {}; use a larger batch or image, "
                "or --bn sync over several replicas",
                to_string(x.shape()));
-  kernels_of(x).batch_norm_statistics(stream_of(x), shape, x.buffer(), result.mean.buffer(),
-                                      result.m2.buffer());
-  return result;
+  const Statistics own = measure(x, shape, options.group || options.pending);
+  return options.group ? merged_over(*options.group, own, shape.c) : own;
 }
 
 // The running statistics as they are now: later batches change them in place.
@@ -58,18 +109,10 @@ Statistics snapshot(const Tensor& mean, const Tensor& var) {
   auto copy = [](const Tensor& x) {
     return x.dtype() == DType::f64 ? x.clone() : x.detach().to(DType::f64);
   };
-  return {copy(mean), copy(var), 1};
-}
-
-void collect(BatchNormPending& pending, const Tensor& x, std::int64_t channels,
-             const Statistics& part) {
-  if (!pending.mean.defined()) {
-    pending.mean = Tensor::zeros({channels}, statistics_options(x));
-    pending.m2 = Tensor::zeros({channels}, statistics_options(x));
-  }
-  kernels_of(x).batch_norm_merge(stream_of(x), channels, pending.mean.buffer(), pending.m2.buffer(),
-                                 pending.count, part.view());
-  pending.count += part.count;
+  Statistics result;
+  result.mean = copy(mean);
+  result.m2 = copy(var);
+  return result;
 }
 
 void update_running(Tensor& mean, Tensor& var, std::int64_t channels, double momentum,
@@ -80,10 +123,28 @@ void update_running(Tensor& mean, Tensor& var, std::int64_t channels, double mom
                                      var.buffer());
 }
 
+void collect(BatchNormPending& pending, const Statistics& part, std::int64_t channels) {
+  if (!pending.packed.defined()) {
+    pending.packed = Tensor::zeros(part.packed.shape(), part.packed.options());
+  }
+  merge(pending.packed, part.packed, channels);
+}
+
 // The sums of a channel that both halves of backward use.
 struct Sums {
-  Tensor dz, dz_xhat;
+  explicit Sums(const Tensor& both)
+      : packed(both),
+        dz(both.slice(0, both.numel() / 2)),
+        dz_xhat(both.slice(both.numel() / 2, both.numel())) {}
+  Tensor packed, dz, dz_xhat;
 };
+
+Sums summed_over(Communicator& group, const Sums& own) {
+  const Tensor total = Tensor::empty_like(own.packed);
+  group.all_reduce(own.packed.buffer(), total.buffer(), total.numel(), Reduction::sum,
+                   stream_of(total));
+  return Sums(total);
+}
 
 }  // namespace
 
@@ -91,57 +152,67 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
                   Tensor running_var, const BatchNormOptions& options, const Tensor& residual) {
   check(x, weight, bias, running_mean, running_var, residual);
   const BatchNormShape shape = shape_of(x);
-  const bool own_statistics = options.training && options.mode != BatchNormMode::frozen;
+  const bool training = options.training && options.mode != BatchNormMode::frozen;
+  Communicator* const group = training ? options.group : nullptr;
   const Statistics statistics =
-      own_statistics ? measure(x, shape) : snapshot(running_mean, running_var);
-  if (own_statistics && options.update_running) {
+      training ? training_statistics(x, shape, options) : snapshot(running_mean, running_var);
+  if (training && options.update_running && (group || has_values(shape))) {
     if (options.mode == BatchNormMode::deferred && options.pending) {
-      collect(*options.pending, x, shape.c, statistics);
+      collect(*options.pending, statistics, shape.c);
     } else {
       update_running(running_mean, running_var, shape.c, options.momentum, statistics.view());
     }
   }
   const Tensor added = residual.defined() ? residual.detach().with_layout(x.layout()) : residual;
   Tensor y = Tensor::empty_like(x);
-  kernels_of(x).batch_norm_apply(stream_of(x), shape, x.buffer(), statistics.view(),
-                                 options.epsilon, weight.buffer(), bias.buffer(),
-                                 buffer_or_none(added), options.relu, y.buffer());
+  if (has_values(shape)) {
+    kernels_of(x).batch_norm_apply(stream_of(x), shape, x.buffer(), statistics.view(),
+                                   options.epsilon, weight.buffer(), bias.buffer(),
+                                   buffer_or_none(added), options.relu, y.buffer());
+  }
 
-  auto sums = std::make_shared<Sums>();
+  auto sums = std::make_shared<std::optional<Sums>>();
   auto inputs_half = [=, relu = options.relu, epsilon = options.epsilon,
                       input = SavedTensor("batch_norm", x),
                       gamma = SavedTensor("batch_norm", weight),
                       output = options.relu ? SavedTensor("batch_norm", y) : SavedTensor()](
                          const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     const ConstBuffer mask = output.defined() ? output.get().buffer() : Buffer{};
-    const TensorOptions f64 = statistics_options(dy);
-    sums->dz = Tensor::empty({shape.c}, f64);
-    sums->dz_xhat = Tensor::empty({shape.c}, f64);
-    kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), mask,
-                                              dy.buffer(), statistics.view(), epsilon, relu,
-                                              sums->dz.buffer(), sums->dz_xhat.buffer());
+    const Sums& own = sums->emplace(Tensor::empty({2 * shape.c}, statistics_options(dy)));
+    if (!has_values(shape)) {
+      Tensor(own.packed).zero_();
+    } else {
+      kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), mask,
+                                                dy.buffer(), statistics.view(), epsilon, relu,
+                                                own.dz.buffer(), own.dz_xhat.buffer());
+    }
     if (!wanted[0] && !wanted[1]) return {Tensor(), Tensor()};
+    const Sums all = group ? summed_over(*group, own) : own;
     Tensor dx = Tensor::empty_like(input.get());
     Tensor dresidual;
     if (wanted[1]) dresidual = relu ? Tensor::empty_like(dy) : dy;
-    kernels_of(dy).batch_norm_backward_apply(
-        stream_of(dy), shape, input.get().buffer(), mask, dy.buffer(), statistics.view(), epsilon,
-        relu, gamma.get().buffer(), own_statistics ? sums->dz.buffer() : Buffer{},
-        own_statistics ? sums->dz_xhat.buffer() : Buffer{}, statistics.count, dx.buffer(),
-        relu ? buffer_or_none(dresidual) : Buffer{});
+    if (has_values(shape)) {
+      kernels_of(dy).batch_norm_backward_apply(
+          stream_of(dy), shape, input.get().buffer(), mask, dy.buffer(), statistics.view(), epsilon,
+          relu, gamma.get().buffer(), training ? all.dz.buffer() : Buffer{},
+          training ? all.dz_xhat.buffer() : Buffer{}, dx.buffer(),
+          relu ? buffer_or_none(dresidual) : Buffer{});
+    }
     return {dx, dresidual};
   };
   auto weights_half = [sums](const Tensor& dy, const std::vector<bool>&) -> Gradients {
-    return {sums->dz_xhat.to(dy.dtype()), sums->dz.to(dy.dtype())};
+    return {(*sums)->dz_xhat.to(dy.dtype()), (*sums)->dz.to(dy.dtype())};
   };
   return record("batch_norm", y, {x, residual}, inputs_half, {weight, bias}, weights_half);
 }
 
 void commit_batch_norm(BatchNormPending& pending, Tensor running_mean, Tensor running_var,
                        double momentum) {
-  if (pending.count == 0) return;
-  update_running(running_mean, running_var, running_mean.size(0), momentum,
-                 {pending.mean.buffer(), pending.m2.buffer(), pending.count});
+  if (!pending.packed.defined()) return;
+  const std::int64_t channels = running_mean.size(0);
+  Statistics batch = parts_of(pending.packed, channels);
+  batch.device_count = pending.packed.slice(2 * channels, pending.packed.numel());
+  update_running(running_mean, running_var, channels, momentum, batch.view());
   pending = {};
 }
 

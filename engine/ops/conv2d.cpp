@@ -39,12 +39,19 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv
   CONVOY_CHECK(!bias.defined() || bias.shape() == Shape{weight.size(0)},
                "conv2d: bias has shape {}, expected ({})", to_string(bias.shape()), weight.size(0));
   const Conv2dShape s = shape_of(x, weight, o);
-  CONVOY_CHECK(x.numel() > 0 && weight.numel() > 0, "conv2d: x {} or weight {} is empty",
-               to_string(x.shape()), to_string(weight.shape()));
+  CONVOY_CHECK(x.shape().with(0, 1).count() > 0 && has_values(weight),
+               "conv2d: x {} or weight {} is empty", to_string(x.shape()),
+               to_string(weight.shape()));
   CONVOY_CHECK(s.h + 2 * s.padding_h >= s.dilation_h * (s.r - 1) + 1 &&
                    s.w + 2 * s.padding_w >= s.dilation_w * (s.s - 1) + 1,
                "conv2d: weight {} is larger than the padded x {}", to_string(weight.shape()),
                to_string(x.shape()));
+}
+
+// Without images there is nothing to like: x and w stay as they are.
+Conv2dLayouts layouts_for(const Conv2dShape& shape, const Tensor& x, const Tensor& weight) {
+  if (!has_values(x)) return {x.layout(), weight.layout(), kPlain};
+  return kernels_of(x).conv2d_layouts(shape, x.dtype());
 }
 
 }  // namespace
@@ -53,17 +60,20 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
               const Conv2dOptions& options) {
   check(x, weight, bias, options);
   const Conv2dShape shape = shape_of(x, weight, options);
-  const Conv2dLayouts layouts = kernels_of(x).conv2d_layouts(shape, x.dtype());
+  const Conv2dLayouts layouts = layouts_for(shape, x, weight);
   if (weight.is_leaf() && weight.layout() == kPlain) Tensor(weight).relayout_(layouts.weight);
   const Tensor input = x.detach().with_layout(layouts.x);
   Tensor y = Tensor::empty(shape.y(), x.options(), layouts.y);
-  kernels_of(x).conv2d_forward(stream_of(x), shape, input.buffer(), weight.buffer(),
-                               buffer_or_none(bias), y.buffer());
+  if (has_values(x)) {
+    kernels_of(x).conv2d_forward(stream_of(x), shape, input.buffer(), weight.buffer(),
+                                 buffer_or_none(bias), y.buffer());
+  }
 
   auto inputs_half = [shape, w = SavedTensor("conv2d", weight), layout = x.layout()](
                          const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     if (!wanted[0]) return {Tensor()};
     Tensor dx = Tensor::empty(shape.x(), dy.options(), layout);
+    if (!has_values(dx)) return {dx};
     kernels_of(dy).conv2d_input_gradient(stream_of(dy), shape, dy.buffer(), w.get().buffer(),
                                          dx.buffer());
     return {dx};
@@ -72,6 +82,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                           const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     Tensor dw = Tensor::empty(shape.weight(), dy.options(), layout);
     Tensor db = wanted[1] ? Tensor::empty({shape.k}, dy.options()) : Tensor();
+    if (!has_values(dy)) return zeroed({dw, db});
     kernels_of(dy).conv2d_weight_gradient(stream_of(dy), shape, input.get().buffer(), dy.buffer(),
                                           dw.buffer(), buffer_or_none(db));
     return {dw, db};

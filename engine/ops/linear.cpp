@@ -17,13 +17,16 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   const LinearShape shape{x.size(0), x.size(1), weight.size(0)};
   const Tensor input = x.detach().with_layout(kPlain);
   Tensor y = Tensor::empty({shape.rows, shape.out}, x.options());
-  kernels_of(x).linear_forward(stream_of(x), shape, input.buffer(), weight.buffer(),
-                               buffer_or_none(bias), y.buffer());
+  if (has_values(y)) {
+    kernels_of(x).linear_forward(stream_of(x), shape, input.buffer(), weight.buffer(),
+                                 buffer_or_none(bias), y.buffer());
+  }
 
   auto inputs_half = [shape, w = SavedTensor("linear", weight)](
                          const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     if (!wanted[0]) return {Tensor()};
     Tensor dx = Tensor::empty({shape.rows, shape.in}, dy.options());
+    if (!has_values(dx)) return {dx};
     kernels_of(dy).linear_input_gradient(stream_of(dy), shape, dy.buffer(), w.get().buffer(),
                                          dx.buffer());
     return {dx};
@@ -32,6 +35,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
                           const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     Tensor dw = Tensor::empty({shape.out, shape.in}, dy.options());
     Tensor db = wanted[1] ? Tensor::empty({shape.out}, dy.options()) : Tensor();
+    if (!has_values(dy)) return zeroed({dw, db});
     kernels_of(dy).linear_weight_gradient(stream_of(dy), shape, input.get().buffer(), dy.buffer(),
                                           dw.buffer(), buffer_or_none(db));
     return {dw, db};

@@ -14,6 +14,7 @@ BackwardHalf scaled(const char* op, const Tensor& dx) {
   return [dx = SavedTensor(op, dx)](const Tensor& dy, const std::vector<bool>&) -> Gradients {
     Tensor result = Tensor::empty_like(dx.get());
     const std::int64_t count = result.numel();
+    if (count == 0) return {result};
     kernels_of(dy).broadcast(stream_of(dy), {1, count, 1}, 1, dy.buffer(), result.buffer());
     kernels_of(dy).binary_forward(stream_of(dy), Binary::multiply, count, result.buffer(),
                                   dx.get().buffer(), result.buffer());
@@ -33,7 +34,9 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
                name(labels.dtype()));
   CONVOY_CHECK(labels.size(0) == logits.size(0), "cross_entropy: {} rows of logits, {} labels",
                logits.size(0), labels.size(0));
-  CONVOY_CHECK(logits.numel() > 0, "cross_entropy: logits {} are empty", to_string(logits.shape()));
+  CONVOY_CHECK(logits.size(1) > 0 && (logits.size(0) > 0 || options.scale),
+               "cross_entropy: logits {} are empty, their mean is open: give a scale",
+               to_string(logits.shape()));
   CONVOY_CHECK(options.label_smoothing >= 0 && options.label_smoothing < 1,
                "cross_entropy: label smoothing {} is not in [0, 1)", options.label_smoothing);
   const double rows = static_cast<double>(logits.size(0));
@@ -42,8 +45,12 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
   const Tensor input = logits.detach().with_layout(kPlain);
   Tensor loss = Tensor::empty({}, logits.options());
   Tensor dlogits = Tensor::empty(logits.shape(), logits.options());
-  kernels_of(logits).softmax_cross_entropy(stream_of(logits), shape, input.buffer(),
-                                           labels.buffer(), loss.buffer(), dlogits.buffer());
+  if (has_values(logits)) {
+    kernels_of(logits).softmax_cross_entropy(stream_of(logits), shape, input.buffer(),
+                                             labels.buffer(), loss.buffer(), dlogits.buffer());
+  } else {
+    loss.zero_();
+  }
   return record("cross_entropy", loss, {logits}, scaled("cross_entropy", dlogits));
 }
 
@@ -51,14 +58,20 @@ Tensor mse_loss(const Tensor& x, const Tensor& target, std::optional<double> sca
   check_operands("mse_loss", {x, target});
   CONVOY_CHECK(x.defined() && target.defined() && x.shape() == target.shape(),
                "mse_loss: x is {}, the target is {}", describe(x), describe(target));
-  CONVOY_CHECK(x.numel() > 0, "mse_loss: x {} is empty", to_string(x.shape()));
+  CONVOY_CHECK(has_values(x) || scale, "mse_loss: x {} is empty, its mean is open: give a scale",
+               to_string(x.shape()));
   CONVOY_CHECK(!target.requires_grad(), "mse_loss: the target may not require a gradient");
   const Tensor input = x.detach().with_layout(kPlain);
   const Tensor wanted = target.with_layout(kPlain);
   Tensor loss = Tensor::empty({}, x.options());
   Tensor dx = Tensor::empty(x.shape(), x.options());
-  kernels_of(x).mse(stream_of(x), x.numel(), scale.value_or(1.0 / static_cast<double>(x.numel())),
-                    input.buffer(), wanted.buffer(), loss.buffer(), dx.buffer());
+  if (has_values(x)) {
+    const double mean = 1.0 / static_cast<double>(x.numel());
+    kernels_of(x).mse(stream_of(x), x.numel(), scale.value_or(mean), input.buffer(),
+                      wanted.buffer(), loss.buffer(), dx.buffer());
+  } else {
+    loss.zero_();
+  }
   return record("mse_loss", loss, {x}, scaled("mse_loss", dx));
 }
 

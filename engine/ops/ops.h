@@ -11,6 +11,8 @@
 
 namespace convoy {
 
+class Communicator;
+
 /// Height and width; a single number stands for both.
 struct Pair {
   std::int64_t h, w;
@@ -32,14 +34,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
 /// x (rows, in) with weight (out, in) and, where defined, bias (out): (rows, out).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
-/// How batch norm takes its statistics and when the running ones change: design words.
+/// When batch norm's running statistics change: after each call, once for all calls of a batch, or
+/// never (then they normalise too). Whose values are normalised together is the group's matter:
+/// `sync` is micro with a group, `deferred+sync` is deferred with one.
 enum class BatchNormMode { micro, deferred, frozen };
 
-/// Statistics collected over the micro-batches of one batch (mode `deferred`).
+/// Statistics collected over the micro-batches of one batch (mode `deferred`); undefined: none yet.
 struct BatchNormPending {
-  Tensor mean;
-  Tensor m2;
-  double count = 0;
+  Tensor packed;
 };
 
 struct BatchNormOptions {
@@ -52,12 +54,16 @@ struct BatchNormOptions {
   bool update_running = true;
   /// Collects in mode `deferred`.
   BatchNormPending* pending = nullptr;
+  /// Normalises over the values of all ranks in training. Every rank makes the same calls, forward
+  /// and backward, those without images too; collectives go to the current stream, so no other
+  /// thread or stream may use this communicator meanwhile. It outlives backward.
+  Communicator* group = nullptr;
 };
 
 /// x (N, C, ...) normalised by the statistics of this call (training) or the running ones (else,
 /// and in mode `frozen`), times weight, plus bias, plus `residual` where defined, then ReLU where
 /// asked. Biased variance normalises, unbiased is stored. `usage` for one value per channel in
-/// training.
+/// training, with a group at the next wait. Without any values running statistics stay as they are.
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor running_mean,
                   Tensor running_var, const BatchNormOptions& options = {},
                   const Tensor& residual = {});

@@ -39,10 +39,13 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const LayoutId layout = output_layout(x, shape);
   Tensor y = Tensor::empty(shape.y(), x.options(), layout);
   Tensor index = Tensor::empty(shape.y(), {DType::u8, x.device()}, layout);
-  kernels_of(x).max_pool2d_forward(stream_of(x), shape, x.buffer(), y.buffer(), index.buffer());
+  if (has_values(x)) {
+    kernels_of(x).max_pool2d_forward(stream_of(x), shape, x.buffer(), y.buffer(), index.buffer());
+  }
   auto half = [shape, places = SavedTensor("max_pool2d", index), x_layout = x.layout()](
                   const Tensor& dy, const std::vector<bool>&) -> Gradients {
     Tensor dx = Tensor::empty(shape.x(), dy.options(), x_layout);
+    if (!has_values(dx)) return {dx};
     kernels_of(dy).max_pool2d_backward(stream_of(dy), shape, dy.buffer(), places.get().buffer(),
                                        dx.buffer());
     return {dx};
@@ -53,10 +56,13 @@ Tensor max_pool2d(const Tensor& x, const Pool2dOptions& options) {
 Tensor avg_pool2d(const Tensor& x, const Pool2dOptions& options) {
   const Pool2dShape shape = shape_of("avg_pool2d", x, options);
   Tensor y = Tensor::empty(shape.y(), x.options(), output_layout(x, shape));
-  kernels_of(x).avg_pool2d_forward(stream_of(x), shape, x.buffer(), y.buffer());
+  if (has_values(x)) {
+    kernels_of(x).avg_pool2d_forward(stream_of(x), shape, x.buffer(), y.buffer());
+  }
   auto half = [shape, x_layout = x.layout()](const Tensor& dy,
                                              const std::vector<bool>&) -> Gradients {
     Tensor dx = Tensor::empty(shape.x(), dy.options(), x_layout);
+    if (!has_values(dx)) return {dx};
     kernels_of(dy).avg_pool2d_backward(stream_of(dy), shape, dy.buffer(), dx.buffer());
     return {dx};
   };

@@ -4,6 +4,13 @@
 
 namespace convoy {
 
+std::vector<Tensor> zeroed(std::vector<Tensor> gradients) {
+  for (Tensor& gradient : gradients) {
+    if (gradient.defined()) gradient.zero_();
+  }
+  return gradients;
+}
+
 void check_operands(const char* op, std::initializer_list<Tensor> tensors) {
   check_same_device(op, tensors);
   const Tensor* first = nullptr;

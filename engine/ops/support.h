@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <vector>
 
 #include "engine/tensor/tensor.h"
 #include "kernels/base/context.h"
@@ -17,10 +18,18 @@ inline Stream& stream_of(const Tensor& x) {
   return current_stream(x.device());
 }
 
+/// Whether there is anything to compute: a batch may have 0 images, and kernels get none of those.
+inline bool has_values(const Tensor& x) {
+  return x.numel() > 0;
+}
+
 /// Buffer of a tensor that may be undefined.
 inline Buffer buffer_or_none(const Tensor& x) {
   return x.defined() ? x.buffer() : Buffer{};
 }
+
+/// Zeros into all tensors that are defined: the gradients of parameters that no image has met.
+std::vector<Tensor> zeroed(std::vector<Tensor> gradients);
 
 /// `usage` unless all defined tensors have one device and one floating type.
 void check_operands(const char* op, std::initializer_list<Tensor> tensors);

@@ -72,6 +72,7 @@ Tensor Tensor::slice(std::int64_t begin, std::int64_t end) const {
 
 std::vector<Tensor> Tensor::split(std::int64_t images) const {
   CONVOY_CHECK(images >= 1, "split: slices of {} images, expected at least 1", images);
+  if (size(0) == 0) return {*this};
   std::vector<Tensor> parts;
   for (std::int64_t begin = 0; begin < size(0); begin += images) {
     parts.push_back(slice(begin, std::min(begin + images, size(0))));

@@ -63,7 +63,7 @@ class Tensor {
   /// Images begin..end-1 of the batch (first dimension). Shares memory where the layout is
   /// row-major. Differentiable.
   Tensor slice(std::int64_t begin, std::int64_t end) const;
-  /// Batch slices of `size` images; the last one may be smaller.
+  /// Batch slices of `size` images; the last one may be smaller. Without images one empty slice.
   std::vector<Tensor> split(std::int64_t size) const;
   /// Same values, other shape of as many elements; one extent may be -1. Differentiable.
   Tensor reshape(const std::vector<std::int64_t>& extents) const;

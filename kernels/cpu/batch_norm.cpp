@@ -84,8 +84,12 @@ class LaneFactors {
   std::vector<float> values_;
 };
 
+double count_of(const BatchNormStatistics& statistics) {
+  return statistics.device_count ? *statistics.device_count.as<double>() : statistics.count;
+}
+
 double rstd_of(const BatchNormStatistics& statistics, double epsilon, std::int64_t c) {
-  return 1 / std::sqrt(read(statistics.m2, c) / statistics.count + epsilon);
+  return 1 / std::sqrt(read(statistics.m2, c) / count_of(statistics) + epsilon);
 }
 
 /// The float nearest to a mean, and what that leaves out.
@@ -97,7 +101,25 @@ struct SplitMean {
 
 void check_statistics(const char* kernel, const BatchNormStatistics& statistics) {
   require_statistics(kernel, {{"mean", statistics.mean}, {"m2", statistics.m2}});
-  CONVOY_DCHECK(statistics.count > 0, "{}: statistics of {} values", kernel, statistics.count);
+  require_type(kernel, DType::f64, {{"device_count", statistics.device_count}});
+  CONVOY_DCHECK(statistics.device_count || statistics.count > 0, "{}: statistics of {} values",
+                kernel, statistics.count);
+}
+
+/// Both are PackedStatistics.
+void merge_part(std::int64_t channels, const double* part, double* total) {
+  if (part[2 * channels] == 0) return;
+  auto read = [channels](const double* packed, std::int64_t c) {
+    return Moments{packed[c], packed[channels + c], packed[2 * channels]};
+  };
+  for (std::int64_t c = 0; c < channels; ++c) {
+    Moments all = read(total, c);
+    if (all.count == 0) all = {};
+    all += read(part, c);
+    total[c] = all.mean;
+    total[channels + c] = all.m2;
+  }
+  total[2 * channels] += part[2 * channels];
 }
 
 }  // namespace
@@ -125,19 +147,15 @@ void batch_norm_statistics(Stream& stream, const BatchNormShape& shape, ConstBuf
   });
 }
 
-void batch_norm_merge(Stream& stream, std::int64_t channels, Buffer mean, Buffer m2, double count,
-                      const BatchNormStatistics& part) {
-  require_statistics(
-      "batch_norm_merge",
-      {{"mean", mean}, {"m2", m2}, {"mean of the part", part.mean}, {"m2 of the part", part.m2}});
-  host(stream).submit([=] {
-    for (std::int64_t c = 0; c < channels; ++c) {
-      Moments all{read(mean, c), read(m2, c), count};
-      if (count == 0) all = {};
-      all += {read(part.mean, c), read(part.m2, c), part.count};
-      write(mean, c, all.mean);
-      write(m2, c, all.m2);
+void batch_norm_merge(Stream& stream, const PackedStatistics& packed, std::int64_t parts,
+                      ConstBuffer from, Buffer total) {
+  require_type("batch_norm_merge", DType::f64, {{"the parts", from}, {"the total", total}});
+  host(stream).submit([=, part = from.as<double>(), all = total.as<double>()] {
+    for (std::int64_t i = 0; i < parts; ++i) {
+      merge_part(packed.channels, part + i * packed.values(), all);
     }
+    CONVOY_CHECK(all[2 * packed.channels] != 1,
+                 "batch_norm: 1 value per channel in training, over all replicas");
   });
 }
 
@@ -146,14 +164,17 @@ void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormSta
   check_statistics("batch_norm_update", batch);
   require_statistics("batch_norm_update",
                      {{"running_mean", running_mean}, {"running_var", running_var}});
-  CONVOY_CHECK(batch.count > 1, "batch_norm_update: one value per channel has no variance");
+  CONVOY_CHECK(batch.device_count || batch.count > 1,
+               "batch_norm_update: one value per channel has no variance");
   host(stream).submit([=] {
+    const double count = count_of(batch);
+    if (count == 0) return;
     auto move = [&](Buffer running, std::int64_t c, double value) {
       write(running, c, (1 - momentum) * read(running, c) + momentum * value);
     };
     for (std::int64_t c = 0; c < channels; ++c) {
       move(running_mean, c, read(batch.mean, c));
-      move(running_var, c, read(batch.m2, c) / (batch.count - 1));
+      move(running_var, c, read(batch.m2, c) / (count - 1));
     }
   });
 }
@@ -230,8 +251,7 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
 void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                                ConstBuffer y, ConstBuffer dy, const BatchNormStatistics& statistics,
                                double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,
-                               ConstBuffer sum_dz_xhat, double sums_count, Buffer dx,
-                               Buffer dresidual) {
+                               ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual) {
   const bool frozen = !sum_dz;
   const LayoutId working = dy.layout;
   if (!relu) y = {};
@@ -249,16 +269,17 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
   float* residual = staging.output(shape.x(), dresidual);
   host(stream).submit([=, gradient = dy.as<float>()] {
     LaneFactors factors(runs, 4);
+    const double count = count_of(statistics);
     for (std::int64_t c = 0; c < runs.channels; ++c) {
       const double rstd = rstd_of(statistics, epsilon, c);
       const double scale = read(gamma, c) * rstd;
       factors.set(c, 1, scale);
       if (frozen) continue;
       const SplitMean mean(read(statistics.mean, c));
-      const double slope = -scale * rstd * read(sum_dz_xhat, c) / sums_count;
+      const double slope = -scale * rstd * read(sum_dz_xhat, c) / count;
       factors.set(c, 0, mean.near);
       factors.set(c, 2, slope);
-      factors.set(c, 3, -scale * read(sum_dz, c) / sums_count - slope * mean.rest);
+      factors.set(c, 3, -scale * read(sum_dz, c) / count - slope * mean.rest);
     }
     parallel_for(runs.count, runs.length, [&](std::int64_t i) {
       const std::int64_t begin = i * runs.length;

@@ -17,11 +17,15 @@ void for_channel(const BatchNormShape& shape, std::int64_t c, Use use) {
   }
 }
 
+double count_of(const BatchNormStatistics& statistics) {
+  return statistics.device_count ? *statistics.device_count.as<double>() : statistics.count;
+}
+
 // The two numbers that normalise one channel.
 struct Normal {
   Normal(const BatchNormStatistics& statistics, double epsilon, std::int64_t c)
       : mean(load(statistics.mean, c)),
-        rstd(1 / std::sqrt(load(statistics.m2, c) / statistics.count + epsilon)) {}
+        rstd(1 / std::sqrt(load(statistics.m2, c) / count_of(statistics) + epsilon)) {}
   double mean, rstd;
 };
 
@@ -44,27 +48,31 @@ void statistics_of(const BatchNormShape& shape, const T* x, double* mean, double
   }
 }
 
-void merge(std::int64_t channels, double* mean, double* m2, double count,
-           const BatchNormStatistics& part) {
-  if (part.count == 0) return;
-  const double total = count + part.count;
+void merge(std::int64_t channels, const double* part, double* total) {
+  const double count = total[2 * channels], part_count = part[2 * channels];
+  if (part_count == 0) return;
+  const double sum = count + part_count;
+  double *mean = total, *m2 = total + channels;
   for (std::int64_t c = 0; c < channels; ++c) {
-    const double part_mean = load(part.mean, c), part_m2 = load(part.m2, c);
+    const double part_mean = part[c], part_m2 = part[channels + c];
     const double delta = part_mean - mean[c];
     // With count 0 what mean and m2 hold is nobody's.
-    mean[c] = count == 0 ? part_mean : mean[c] + delta * part.count / total;
-    m2[c] = count == 0 ? part_m2 : m2[c] + part_m2 + delta * delta * count * part.count / total;
+    mean[c] = count == 0 ? part_mean : mean[c] + delta * part_count / sum;
+    m2[c] = count == 0 ? part_m2 : m2[c] + part_m2 + delta * delta * count * part_count / sum;
   }
+  total[2 * channels] = sum;
 }
 
 void update(std::int64_t channels, const BatchNormStatistics& batch, double momentum,
             Buffer running_mean, Buffer running_var) {
+  const double count = count_of(batch);
+  if (count == 0) return;
   auto move = [=](Buffer running, std::int64_t c, double value) {
     store(running, c, (1 - momentum) * load(running, c) + momentum * value);
   };
   for (std::int64_t c = 0; c < channels; ++c) {
     move(running_mean, c, load(batch.mean, c));
-    move(running_var, c, load(batch.m2, c) / (batch.count - 1));
+    move(running_var, c, load(batch.m2, c) / (count - 1));
   }
 }
 
@@ -109,8 +117,8 @@ void backward_reduce(const BatchNormShape& shape, const Operands<T>& in,
 template <class T>
 void backward_apply(const BatchNormShape& shape, const Operands<T>& in,
                     const BatchNormStatistics& statistics, double epsilon, bool relu,
-                    const double* sum_dz, const double* sum_dz_xhat, double count, T* dx,
-                    T* dresidual) {
+                    const double* sum_dz, const double* sum_dz_xhat, T* dx, T* dresidual) {
+  const double count = count_of(statistics);
   for (std::int64_t c = 0; c < shape.c; ++c) {
     const Normal normal(statistics, epsilon, c);
     const double mean_dz = sum_dz ? sum_dz[c] / count : 0;
@@ -142,13 +150,18 @@ void batch_norm_statistics(Stream& stream, const BatchNormShape& shape, ConstBuf
   });
 }
 
-void batch_norm_merge(Stream& stream, std::int64_t channels, Buffer mean, Buffer m2, double count,
-                      const BatchNormStatistics& part) {
+void batch_norm_merge(Stream& stream, const PackedStatistics& packed, std::int64_t parts,
+                      ConstBuffer from, Buffer total) {
   constexpr const char* kName = "batch_norm_merge";
-  check_is(kName, "mean", mean, DType::f64);
-  check_is(kName, "m2", m2, DType::f64);
-  check_statistics(kName, part);
-  host(stream).submit([=] { merge(channels, mean.as<double>(), m2.as<double>(), count, part); });
+  check_is(kName, "the parts", from, DType::f64);
+  check_is(kName, "the total", total, DType::f64);
+  host(stream).submit([=] {
+    for (std::int64_t i = 0; i < parts; ++i) {
+      merge(packed.channels, from.as<double>() + i * packed.values(), total.as<double>());
+    }
+    CONVOY_CHECK(total.as<double>()[2 * packed.channels] != 1,
+                 "batch_norm: 1 value per channel in training, over all replicas");
+  });
 }
 
 void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormStatistics& batch,
@@ -192,8 +205,7 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
 void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                                ConstBuffer y, ConstBuffer dy, const BatchNormStatistics& statistics,
                                double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,
-                               ConstBuffer sum_dz_xhat, double sums_count, Buffer dx,
-                               Buffer dresidual) {
+                               ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual) {
   constexpr const char* kName = "batch_norm_backward_apply";
   check_statistics(kName, statistics);
   CONVOY_DCHECK(bool(sum_dz) == bool(sum_dz_xhat), "{}: one of two sums is left out", kName);
@@ -203,7 +215,7 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
     const Operands<T> in{x.as<T>(), y.as<T>(), dy.as<T>(), gamma.as<T>()};
     host(stream).submit([=] {
       backward_apply(shape, in, statistics, epsilon, relu, sum_dz.as<double>(),
-                     sum_dz_xhat.as<double>(), sums_count, dx.as<T>(), dresidual.as<T>());
+                     sum_dz_xhat.as<double>(), dx.as<T>(), dresidual.as<T>());
     });
   });
 }

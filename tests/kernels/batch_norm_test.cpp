@@ -99,21 +99,32 @@ OpCase backward_apply_case(const BatchNormCase& of, bool relu, bool frozen, bool
   result.output("dx", of.x(), Slot::conv_y);
   if (residual) result.output("dresidual", of.x(), Slot::conv_y, OpClass::exact);
   return result.run([=](const Launch& l) {
-    l.kernels.batch_norm_backward_apply(
-        l.stream, of.shape(), l["x"], l["y"], l["dy"], statistics(l, of.count()), kEpsilon, relu,
-        l["gamma"], l["sum_dz"], l["sum_dz_xhat"], of.count(), l["dx"], l["dresidual"]);
+    l.kernels.batch_norm_backward_apply(l.stream, of.shape(), l["x"], l["y"], l["dy"],
+                                        statistics(l, of.count()), kEpsilon, relu, l["gamma"],
+                                        l["sum_dz"], l["sum_dz_xhat"], l["dx"], l["dresidual"]);
   });
 }
 
-OpCase merge_case(const std::string& name, double count, double part_count) {
+// PackedStatistics of five channels.
+std::vector<double> packed_values(const std::string& name, double count) {
+  std::vector<double> values = signed_values(name + "/mean", 5);
+  for (double m2 : uniform(name + "/m2", 5)) values.push_back(m2);
+  values.push_back(count);
+  return values;
+}
+
+OpCase merge_case(const std::string& name, double count, const std::vector<double>& part_counts) {
   OpCase result{"batch norm merge, " + name, OpClass::double_sum};
-  result.in_place("mean", {5}).in_place("m2", {5}, Slot::plain, uniform("merge/m2", 5));
-  for (Operand& operand : result.operands) operand.dtype = DType::f64;
-  return result.input_of(DType::f64, "part_mean", {5})
-      .input_of(DType::f64, "part_m2", {5}, uniform("merge/part_m2", 5))
-      .run([=](const Launch& l) {
-        l.kernels.batch_norm_merge(l.stream, 5, l["mean"], l["m2"], count,
-                                   {l["part_mean"], l["part_m2"], part_count});
+  std::vector<double> parts;
+  for (double part_count : part_counts) {
+    const std::string part_name = fmt::format("part {}", parts.size());
+    for (double value : packed_values(part_name, part_count)) parts.push_back(value);
+  }
+  result.in_place("total", {11}, Slot::plain, packed_values("total", count));
+  result.operands.back().dtype = DType::f64;
+  return result.input_of(DType::f64, "parts", {std::ssize(parts)}, parts)
+      .run([parts = std::ssize(part_counts)](const Launch& l) {
+        l.kernels.batch_norm_merge(l.stream, {5}, parts, l["parts"], l["total"]);
       });
 }
 
@@ -143,13 +154,17 @@ struct OneChannel {
     return run(op_case, variant);
   }
   Results merged(const Results& a, double count, const Results& b, double part_count) const {
-    OpCase op_case = merge_case("one channel", count, part_count);
-    auto five = [](const std::vector<double>& one) { return std::vector<double>(5, one[0]); };
-    op_case.operands[0].values = five(values(a, "mean"));
-    op_case.operands[1].values = five(values(a, "m2"));
-    op_case.operands[2].values = five(values(b, "mean"));
-    op_case.operands[3].values = five(values(b, "m2"));
-    return run(op_case, variant);
+    OpCase op_case = merge_case("one channel", 0, {0, 0});
+    std::vector<double> parts;
+    for (const auto& [part, size] : {std::pair{&a, count}, {&b, part_count}}) {
+      parts.insert(parts.end(), 5, values(*part, "mean")[0]);
+      parts.insert(parts.end(), 5, values(*part, "m2")[0]);
+      parts.push_back(size);
+    }
+    op_case.operands[1].values = parts;
+    const std::vector<double> total = values(run(op_case, variant), "total");
+    CHECK(total[10] == count + part_count);
+    return {{"mean", {total[0]}}, {"m2", {total[5]}}};
   }
   // Running mean and variance, from 0 and 1.
   void update(const Results& batch, double count, double& mean, double& variance) const {
@@ -191,9 +206,11 @@ TEST_CASE("batch norm: backends agree with the reference") {
 }
 
 TEST_CASE("batch norm: merge and update agree with the reference") {
-  check(merge_case("two parts", 3, 5));
-  check(merge_case("an empty part", 3, 0));
-  check(merge_case("nothing yet", 0, 5));
+  check(merge_case("one part", 3, {5}));
+  check(merge_case("an empty part", 3, {0}));
+  check(merge_case("nothing yet", 0, {5}));
+  check(merge_case("three parts, one of them empty", 0, {2, 0, 5}));
+  check(merge_case("nothing at all", 0, {0, 0}));
   check(update_case(5, 8, 0.1));
   check(update_case(64, 2, 1));
 }
@@ -311,8 +328,8 @@ OpCase whole_case(const std::string& key, bool relu, bool training) {
                                          kEpsilon, relu, l["sum_dz"], l["sum_dz_xhat"]);
     l.kernels.batch_norm_backward_apply(
         l.stream, of.shape(), l["x"], l["y"], l["dy"], used, kEpsilon, relu, l["gamma"],
-        training ? l["sum_dz"] : Buffer{}, training ? l["sum_dz_xhat"] : Buffer{}, of.count(),
-        l["dx"], l["dresidual"]);
+        training ? l["sum_dz"] : Buffer{}, training ? l["sum_dz_xhat"] : Buffer{}, l["dx"],
+        l["dresidual"]);
   });
 }
 

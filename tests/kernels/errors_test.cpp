@@ -51,7 +51,7 @@ std::vector<Call> layer_calls() {
        }},
       {"batch_norm_backward_apply",
        [](K k, Stream& s, Buffer x) {
-         k.batch_norm_backward_apply(s, kNorm, x, {}, x, kStatistics, 1e-5, false, x, {}, {}, 1, x,
+         k.batch_norm_backward_apply(s, kNorm, x, {}, x, kStatistics, 1e-5, false, x, {}, {}, x,
                                      {});
        }},
       {"max_pool2d_forward",
@@ -180,7 +180,7 @@ TEST_CASE("reference kernels check helper operands") {
       ErrorKind::internal, "batch_norm_backward_apply: one of two sums is left out",
       [](const KernelTable& k, Stream& s) {
         k.batch_norm_backward_apply(s, kNorm, kDouble, {}, kDouble, kStatistics, 1e-5, false,
-                                    kDouble, kDouble, {}, 1, kDouble, {});
+                                    kDouble, kDouble, {}, kDouble, {});
       });
   check_reference_error(ErrorKind::internal, "fill: no operand is given",
                         [](const KernelTable& k, Stream& s) { k.fill(s, 1, 0, {}); });

@@ -65,7 +65,8 @@ TEST_CASE("checks: conv2d") {
   usage({"conv2d", "bias", "(3)", "(4)"}, [&] { conv2d(x, w, make({3})); });
   usage({"conv2d", "larger than the padded x"}, [&] { conv2d(x, make({4, 3, 6, 1})); });
   usage({"conv2d", "larger than the padded x"}, [&] { conv2d(x, w, {}, {.dilation = {1, 3}}); });
-  usage({"conv2d", "empty"}, [&] { conv2d(make({0, 3, 5, 5}), w); });
+  usage({"conv2d", "empty"}, [&] { conv2d(make({2, 3, 0, 5}), w); });
+  usage({"conv2d", "empty"}, [&] { conv2d(x, make({0, 3, 3, 3})); });
   for (const Conv2dOptions& bad :
        {Conv2dOptions{.stride = 0}, Conv2dOptions{.stride = {1, 0}}, Conv2dOptions{.padding = -1},
         Conv2dOptions{.dilation = 0}, Conv2dOptions{.groups = 0}}) {
@@ -129,14 +130,17 @@ TEST_CASE("checks: losses") {
   usage({"cross_entropy", "i32", "expected i64"},
         [&] { cross_entropy(logits, make({2}, DType::i32)); });
   usage({"cross_entropy", "2 rows", "3 labels"}, [&] { cross_entropy(logits, labels({0, 1, 2})); });
-  usage({"cross_entropy", "empty"}, [] { cross_entropy(make({0, 3}), labels({})); });
+  usage({"cross_entropy", "empty", "scale"}, [] { cross_entropy(make({0, 3}), labels({})); });
+  usage({"cross_entropy", "empty"}, [] {
+    cross_entropy(make({2, 0}), labels({0, 0}), {.scale = 1});
+  });
   for (double smoothing : {-0.1, 1.0}) {
     usage({"cross_entropy", "smoothing", "[0, 1)"}, [&] {
       cross_entropy(logits, labels({0, 1}), {.label_smoothing = smoothing, .scale = {}});
     });
   }
   usage({"mse_loss", "(2, 3)", "(3, 2)"}, [&] { mse_loss(logits, make({3, 2})); });
-  usage({"mse_loss", "empty"}, [] { mse_loss(make({0}), make({0})); });
+  usage({"mse_loss", "empty", "scale"}, [] { mse_loss(make({0}), make({0})); });
   Tensor target = make({2, 3});
   target.set_requires_grad();
   usage({"mse_loss", "target"}, [&] { mse_loss(logits, target); });

@@ -96,7 +96,7 @@ TEST_CASE("tensor: split leaves the rest in the last part") {
   CHECK(parts[1].to_vector<float>() == Floats{2, 3});
   CHECK(parts[2].to_vector<float>() == Floats{4});
   CHECK(x.split(9).size() == 1);
-  CHECK(x.slice(0, 0).split(2).empty());
+  CHECK(x.slice(0, 0).split(2).size() == 1);
 }
 
 TEST_CASE("tensor: reshape fills in the open extent") {
