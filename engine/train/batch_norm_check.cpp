@@ -8,14 +8,16 @@ namespace convoy {
 void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
                       std::int64_t image_size) {
   if (mode == "frozen") return;
+  const bool synced = mode == "sync" || mode == "deferred+sync";
   const std::vector<Shape> outputs = network.output_shapes(images, image_size);
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!dynamic_cast<BatchNorm2d*>(network.layers()[i].module.get())) continue;
     const Shape& y = outputs[i];
     CONVOY_CHECK(y.count() > y[1],
-                 "batch norm {}: 1 value per channel: a micro-batch of {} image and maps of {}x{}; "
-                 "take another --batch, a larger --image-size, or --bn sync over several replicas",
-                 network.layers()[i].name, images, y[2], y[3]);
+                 "batch norm {}: 1 value per channel: a micro-batch of {} image{} and maps of "
+                 "{}x{}; take another --batch, a larger --image-size{}",
+                 network.layers()[i].name, images, synced ? " over all replicas" : "", y[2], y[3],
+                 synced ? "" : ", or --bn sync over several replicas");
   }
 }
 
