@@ -18,12 +18,15 @@ struct World {
   int size = 1;
   int local_rank = 0;  ///< among the processes of this host
   int local_size = 1;
-  std::string launcher;  ///< "Open MPI", "MPICH", "Slurm"; empty: started alone
+  std::string launcher;       ///< "Open MPI", "MPICH", "Slurm", "torchrun"; empty: started alone
+  std::string size_variable;  ///< the launcher's variable that gave `size`
+  std::string job;            ///< equal for the ranks of this job alone; empty: not known
   std::string host;
 };
 
-/// Reads the variables of Open MPI, MPICH (Hydra), Slurm and torchrun's WORLD_SIZE, RANK. `usage`
-/// where they contradict each other: variable and values are named.
+/// Reads the variables of Open MPI, MPICH (Hydra), Slurm and torchrun, in this order: the first
+/// size that is set counts. `usage` where variables contradict each other: names and values are
+/// said.
 World discover_world(const EnvironmentReader& environment);
 /// From this process's own environment.
 World discover_world();
