@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "comm/collectives.h"
 #include "comm/host_communicator.h"
 #include "comm/progress.h"
 #include "comm/world.h"
@@ -17,6 +18,8 @@ struct GroupOptions {
   double timeout = 60;           ///< seconds: for the meeting, and for a rank that stands still
   int local_workers = 1;         ///< of this process; processes may differ
   std::string iface;             ///< network interface for what is not MPI's; empty: chosen
+  ReduceOrder order = ReduceOrder::ranks;
+  bool shared_memory = true;  ///< for collectives between processes of a host; else MPI's messages
   /// Ends the process (or tells its user) when a rank is dead, stuck or has failed. Called once,
   /// from the watchdog's thread. Default: prints the program's error line, then _exit with its
   /// code.
@@ -38,12 +41,17 @@ class Group {
   /// Workers of all processes; rank of this process's first one; number of this process's.
   virtual int size() const = 0;
   virtual int first_rank() const = 0;
+  /// Of this process's first worker among all workers of its host.
+  virtual int first_on_host() const = 0;
   virtual int local_workers() const = 0;
   /// The communicator of local worker `local` over all workers. One thread each.
   virtual HostCommunicator& worker(int local) = 0;
   /// One member a process: for decisions on the host, by the thread that made the group.
   virtual HostCommunicator& processes() = 0;
   virtual ProgressBoard& progress(int local) = 0;
+  /// Cores for each worker of this process, at least 1: those that the process may use, divided by
+  /// the workers of all processes of this host that share them.
+  virtual int cores_per_worker() const = 0;
   /// This process cannot go on: tells all others, who stop with the first failure of all. Returns
   /// that failure, which may be another rank's.
   virtual Error fail(const Error& error) = 0;

@@ -1,0 +1,109 @@
+#include "comm/group.h"
+
+#include <algorithm>
+#include <exception>
+
+#include "comm/group_parts.h"
+#include "comm/thread_fabric.h"
+#include "kernels/base/host_context.h"
+
+namespace convoy {
+namespace {
+
+class WorkerGroup final : public Group {
+ public:
+  explicit WorkerGroup(GroupParts parts)
+      : parts_(std::move(parts)), unwinding_(std::uncaught_exceptions()) {}
+  ~WorkerGroup() override;
+
+  const World& world() const override { return parts_.world; }
+  const char* backend() const override { return parts_.backend; }
+  int size() const override { return parts_.workers.front()->size(); }
+  int first_rank() const override { return parts_.first_rank; }
+  int first_on_host() const override { return parts_.first_on_host; }
+  int local_workers() const override { return static_cast<int>(parts_.workers.size()); }
+  HostCommunicator& worker(int local) override { return *parts_.workers.at(local); }
+  HostCommunicator& processes() override { return *parts_.processes; }
+  ProgressBoard& progress(int local) override { return *parts_.boards.at(local); }
+  int cores_per_worker() const override { return parts_.cores_per_worker; }
+  Error fail(const Error& error) override;
+
+ private:
+  GroupParts parts_;
+  int unwinding_;  // exceptions in flight when the group was made
+};
+
+/// The others may still be in a collective: whoever goes first must wait for them, unless somebody
+/// has failed.
+WorkerGroup::~WorkerGroup() {
+  const bool failed = parts_.abort->raised() || std::uncaught_exceptions() > unwinding_;
+  if (failed) {
+    parts_.give_up();
+    return;
+  }
+  try {
+    parts_.processes->barrier();
+  } catch (const Error&) {
+    parts_.give_up();
+  }
+}
+
+Error WorkerGroup::fail(const Error& error) {
+  parts_.abort->raise(error);
+  parts_.give_up();
+  return error;
+}
+
+GroupParts thread_parts(const World& world, const GroupOptions& options) {
+  CONVOY_CHECK(world.size == 1,
+               "comm thread: it joins workers of one process, but {} processes were started ({})",
+               world.size, world.launcher);
+  GroupParts parts(world, options, "thread");
+  const int spins = spins_for(options.local_workers, allowed_cores());
+  parts.cores_per_worker = std::max(1, allowed_cores() / options.local_workers);
+  parts.add_workers(make_thread_fabrics(options.local_workers), options, spins);
+  parts.add_processes(std::move(make_thread_fabrics(1).front()), spins);
+  return parts;
+}
+
+std::string resolved_backend(const World& world, const std::string& backend) {
+  if (backend == "auto") return world.size == 1 ? "thread" : "mpi";
+  CONVOY_CHECK(backend == "thread" || backend == "mpi" || backend == "nccl",
+               "comm '{}', expected auto, thread, mpi or nccl", backend);
+  CONVOY_CHECK(backend != "nccl", "comm nccl: not in this build");
+  return backend;
+}
+
+}  // namespace
+
+GroupParts::GroupParts(const World& its_world, const GroupOptions& options, const char* its_backend)
+    : world(its_world), backend(its_backend) {
+  for (int i = 0; i < options.local_workers; ++i)
+    boards.push_back(std::make_unique<ProgressBoard>());
+}
+
+void GroupParts::add_workers(std::vector<std::unique_ptr<Fabric>> fabrics,
+                             const GroupOptions& options, int spins) {
+  for (std::size_t i = 0; i < fabrics.size(); ++i) {
+    workers.push_back(std::make_unique<ChannelCommunicator>(
+        std::move(fabrics[i]), abort, ChannelOptions{options.order, boards[i].get(), spins}));
+  }
+}
+
+void GroupParts::add_processes(std::unique_ptr<Fabric> fabric, int spins) {
+  // A process that waits for the others is no stuck one: its first worker's board says so.
+  processes = std::make_unique<ChannelCommunicator>(
+      std::move(fabric), abort, ChannelOptions{ReduceOrder::ranks, boards.front().get(), spins});
+}
+
+std::unique_ptr<Group> Group::make(const World& world, const GroupOptions& options) {
+  CONVOY_CHECK(options.local_workers >= 1, "group: {} workers in this process, expected 1 or more",
+               options.local_workers);
+  CONVOY_CHECK(options.timeout > 0, "group: timeout of {} s, expected more than 0",
+               options.timeout);
+  const bool threads = resolved_backend(world, options.backend) == "thread";
+  return std::make_unique<WorkerGroup>(threads ? thread_parts(world, options)
+                                               : meet_over_mpi(world, options));
+}
+
+}  // namespace convoy
