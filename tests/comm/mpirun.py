@@ -14,7 +14,16 @@ def environment():
     return kept
 
 
-def mpirun(*words):
-    """Runs `mpirun words`; its output is text."""
+def mpirun(*words, **variables):
+    """Runs `mpirun words`; its output is text. After the limit it is ended with all ranks."""
     command = ["mpirun", "--bind-to", "none", "--oversubscribe", *words]
-    return subprocess.run(command, env=environment(), capture_output=True, timeout=LIMIT, check=False, text=True)
+    with subprocess.Popen(
+        command, env={**environment(), **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            process.terminate()  # mpirun ends its ranks; killed, it would leave them
+            stdout, stderr = process.communicate(timeout=10)
+            stderr += f"mpirun: still running after {LIMIT} s\n"
+        return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
