@@ -1,5 +1,7 @@
 #include "cli/check_settings.h"
 
+#include <fmt/format.h>
+
 #include "cli/read_options.h"
 #include "cli/setup.h"
 #include "cli/value.h"
@@ -13,16 +15,10 @@
 namespace convoy::cli {
 namespace {
 
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ",") + word;
-  return text;
-}
-
 void check_layout(const Settings& settings) {
   CONVOY_CHECK(settings.devices.size() == 1,
                "--devices {}: this build trains on one device, {} are given",
-               join(settings.devices), settings.devices.size());
+               fmt::join(settings.devices, ","), settings.devices.size());
   CONVOY_CHECK(settings.replicas == 1, "--replicas {}: this build trains one replica",
                settings.replicas);
   CONVOY_CHECK(settings.stages == "1", "--stages {}: this build trains the network as one stage",

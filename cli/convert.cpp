@@ -46,14 +46,13 @@ int run_convert(Options& options) {
   std::int64_t parameters = loaded.network->parameter_count();
   std::string hash = weights_hash(*loaded.network);
   if (options.json) {
-    print_line(JsonObject()
-                   .add("from", source)
-                   .add("to", target)
-                   .add("model", loaded.network->name())
-                   .add("entries", entries)
-                   .add("parameters", parameters)
-                   .add("weights_hash", hash)
-                   .text());
+    JsonObject line{{"from", source},
+                    {"to", target},
+                    {"model", loaded.network->name()},
+                    {"entries", entries},
+                    {"parameters", parameters},
+                    {"weights_hash", hash}};
+    print_line(line.text());
   } else {
     print_line(fmt::format("wrote {}: {}, {} entries, {} parameters, weights hash {}", target,
                            loaded.network->name(), entries, grouped(parameters), hash));

@@ -78,20 +78,14 @@ std::vector<std::string> problems() {
 void print_json(const std::vector<DeviceLine>& devices) {
   std::vector<JsonObject> list;
   for (const DeviceLine& device : devices) {
-    list.push_back(JsonObject()
-                       .add("device", device.name)
-                       .add("usable", device.usable)
-                       .add("text", device.text));
+    list.push_back({{"device", device.name}, {"usable", device.usable}, {"text", device.text}});
   }
-  JsonObject numbers;
-  for (const auto& [name, version] : versions()) numbers.add(name, version);
-  print_line(JsonObject()
-                 .add("devices", list)
-                 .add("versions", numbers)
-                 .add("cores_allowed", allowed_cores())
-                 .add("affinity", affinity())
-                 .add("problems", problems())
-                 .text());
+  JsonObject line{{"devices", list},
+                  {"versions", json_of(versions())},
+                  {"cores_allowed", allowed_cores()},
+                  {"affinity", affinity()},
+                  {"problems", problems()}};
+  print_line(line.text());
 }
 
 void print_text(const std::vector<DeviceLine>& devices) {

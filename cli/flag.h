@@ -62,25 +62,13 @@ const T& field(const Options& options, T Owner::*member) {
   return field(const_cast<Options&>(options), member);
 }
 
-inline std::string to_json(const std::string& value) {
-  return value.empty() ? "null" : json_string(value);
-}
-inline std::string to_json(bool value) {
-  return value ? "true" : "false";
-}
-inline std::string to_json(double value) {
-  return json_number(value);
-}
-inline std::string to_json(const std::vector<std::string>& values) {
-  return json_array(values);
-}
-template <std::integral T>
-std::string to_json(T value) {
-  return std::to_string(value);
-}
+/// A setting as JSON: a text left open is null.
 template <class T>
-std::string to_json(const std::optional<T>& value) {
-  return value ? to_json(*value) : "null";
+std::string setting_json(const T& value) {
+  return to_json(value);
+}
+inline std::string setting_json(const std::string& value) {
+  return value.empty() ? "null" : to_json(value);
 }
 
 /// A binding whose value comes from `read(value)`.
@@ -90,7 +78,7 @@ Binding bind(Kind kind, T Owner::*member, Read read) {
           [member, read](Options& options, const Value& value) {
             field(options, member) = read(value);
           },
-          [member](const Options& options) { return to_json(field(options, member)); },
+          [member](const Options& options) { return setting_json(field(options, member)); },
           [member](Options& options) { field(options, member) = field(Options(), member); }};
 }
 

@@ -284,4 +284,11 @@ void echo_settings(const Options& options, JsonObject& line) {
   }
 }
 
+void echo_settings(const Options& options, const std::vector<std::string>& names,
+                   JsonObject& line) {
+  for (const std::string& name : names) {
+    line.add_raw(name, find_flag(name)->binding.json(options));
+  }
+}
+
 }  // namespace convoy::cli

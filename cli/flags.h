@@ -24,5 +24,7 @@ std::string default_text(const Flag& flag);
 
 /// Adds all settings to `line`, keys named as the flags. A setting left open is null.
 void echo_settings(const Options& options, JsonObject& line);
+/// Adds those of `names`.
+void echo_settings(const Options& options, const std::vector<std::string>& names, JsonObject& line);
 
 }  // namespace convoy::cli

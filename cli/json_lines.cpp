@@ -1,7 +1,5 @@
 #include "cli/json_lines.h"
 
-#include <fmt/core.h>
-
 #include <charconv>
 #include <cmath>
 
@@ -18,78 +16,30 @@ std::string shortest(T value) {
   return {text, end};
 }
 
-template <class T, class ToJson>
-std::string array(const std::vector<T>& values, ToJson to_json) {
-  std::string text;
-  for (const T& value : values) {
-    if (!text.empty()) text += ',';
-    text += to_json(value);
-  }
-  return "[" + text + "]";
-}
-
-std::string escape(unsigned char c) {
-  switch (c) {
-    case '"':
-      return "\\\"";
-    case '\\':
-      return "\\\\";
-    case '\n':
-      return "\\n";
-    case '\t':
-      return "\\t";
-    default:
-      return c < 0x20 || c == 0x7F ? fmt::format("\\u{:04x}", c)
-                                   : std::string(1, static_cast<char>(c));
-  }
-}
-
 }  // namespace
 
-std::string json_number(double value) {
+std::string to_json(double value) {
   return shortest(value);
 }
-std::string json_number(float value) {
+std::string to_json(float value) {
   return shortest(value);
 }
 
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  for (char c : utf8_of_bytes(text)) out += escape(static_cast<unsigned char>(c));
-  return out + "\"";
+std::string to_json(std::string_view text) {
+  return json_string(utf8_of_bytes(text));
 }
 
-std::string json_array(const std::vector<std::string>& values) {
-  return array(values, json_string);
+std::string to_json(const JsonObject& value) {
+  return value.text();
 }
 
-JsonObject& JsonObject::add(std::string_view key, std::string_view value) {
-  return add_raw(key, json_string(value));
-}
-
-JsonObject& JsonObject::add(std::string_view key, const std::vector<std::string>& values) {
-  return add_raw(key, json_array(values));
-}
-
-JsonObject& JsonObject::add(std::string_view key, const std::vector<float>& values) {
-  return add_raw(key, array(values, shortest<float>));
-}
-
-JsonObject& JsonObject::add(std::string_view key, const std::vector<double>& values) {
-  return add_raw(key, array(values, shortest<double>));
-}
-
-JsonObject& JsonObject::add(std::string_view key, const std::vector<std::int64_t>& values) {
-  return add_raw(key, array(values, [](std::int64_t value) { return std::to_string(value); }));
-}
-
-JsonObject& JsonObject::add(std::string_view key, const std::vector<JsonObject>& values) {
-  return add_raw(key, array(values, [](const JsonObject& value) { return value.text(); }));
+JsonObject::JsonObject(std::initializer_list<JsonMember> members) {
+  for (const JsonMember& member : members) add_raw(member.key, member.json);
 }
 
 JsonObject& JsonObject::add_raw(std::string_view key, std::string_view json) {
   if (!members_.empty()) members_ += ',';
-  members_ += json_string(key);
+  members_ += to_json(key);
   members_ += ':';
   members_ += json;
   return *this;

@@ -5,45 +5,68 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace convoy::cli {
 
+class JsonObject;
+
 /// Shortest text that reads back as the same number; "null" for NaN and infinities.
-std::string json_number(double value);
-std::string json_number(float value);
+std::string to_json(double value);
+std::string to_json(float value);
+
+/// `true`, `false`, or the digits.
+template <std::integral T>
+std::string to_json(T value) {
+  if constexpr (std::same_as<T, bool>) return value ? "true" : "false";
+  return std::to_string(value);
+}
 
 /// `text` in quotes, escaped; bytes that are no UTF-8 as engine/io/text.h writes them.
-std::string json_string(std::string_view text);
+std::string to_json(std::string_view text);
 
-/// `["a","b"]`.
-std::string json_array(const std::vector<std::string>& values);
+std::string to_json(const JsonObject& value);
 
-/// Builds `{"key":value,...}` in the order of the calls.
+/// `null` where there is no value.
+template <class T>
+std::string to_json(const std::optional<T>& value) {
+  return value ? to_json(*value) : "null";
+}
+
+/// `[1,2]`.
+template <class T>
+std::string to_json(const std::vector<T>& values) {
+  std::string text;
+  for (const T& value : values) {
+    if (!text.empty()) text += ',';
+    text += to_json(value);
+  }
+  return "[" + text + "]";
+}
+
+/// `"key":value`; the value is any that to_json() takes.
+struct JsonMember {
+  template <class T>
+  JsonMember(std::string_view its_key, const T& value) : key(its_key), json(to_json(value)) {}
+
+  std::string_view key;
+  std::string json;
+};
+
+/// `{"key":value,...}` in the order of the list and of the calls.
 class JsonObject {
  public:
-  JsonObject& add(std::string_view key, std::string_view value);
-  JsonObject& add(std::string_view key, const char* value) {
-    return add(key, std::string_view(value));
+  JsonObject() = default;
+  JsonObject(std::initializer_list<JsonMember> members);
+
+  template <class T>
+  JsonObject& add(std::string_view key, const T& value) {
+    return add_raw(key, to_json(value));
   }
-  JsonObject& add(std::string_view key, double value) { return add_raw(key, json_number(value)); }
-  JsonObject& add(std::string_view key, float value) { return add_raw(key, json_number(value)); }
-  template <std::integral T>
-  JsonObject& add(std::string_view key, T value) {
-    if constexpr (std::same_as<T, bool>) return add_raw(key, value ? "true" : "false");
-    return add_raw(key, std::to_string(value));
-  }
-  JsonObject& add(std::string_view key, const std::vector<std::string>& values);
-  JsonObject& add(std::string_view key, const std::vector<float>& values);
-  JsonObject& add(std::string_view key, const std::vector<double>& values);
-  JsonObject& add(std::string_view key, const std::vector<std::int64_t>& values);
-  JsonObject& add(std::string_view key, const JsonObject& value) {
-    return add_raw(key, value.text());
-  }
-  JsonObject& add(std::string_view key, const std::vector<JsonObject>& values);
-  JsonObject& add_null(std::string_view key) { return add_raw(key, "null"); }
 
   /// `json` is a JSON text already.
   JsonObject& add_raw(std::string_view key, std::string_view json);

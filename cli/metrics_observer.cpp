@@ -33,8 +33,7 @@ Options resolved(const Options& options, const RunInfo& info) {
 }  // namespace
 
 std::string run_line(const Options& options, const RunInfo& info, const Versions& versions) {
-  JsonObject line;
-  line.add("type", "run");
+  JsonObject line{{"type", "run"}};
   echo_settings(resolved(options, info), line);
   line.add("parameters", info.parameters)
       .add("device_names", info.device_texts)
@@ -43,44 +42,38 @@ std::string run_line(const Options& options, const RunInfo& info, const Versions
       .add("steps_per_epoch", info.steps_per_epoch)
       .add("total_steps", info.total_steps)
       .add("start_step", info.start_step)
-      .add("class_names", info.class_names);
-  JsonObject numbers;
-  for (const auto& [name, version] : versions) numbers.add(name, version);
-  return line.add("versions", numbers).text();
+      .add("class_names", info.class_names)
+      .add("versions", json_of(versions));
+  return line.text();
 }
 
 std::string step_line(const StepEvent& event) {
   double rate = event.seconds > 0 ? static_cast<double>(event.images) / event.seconds : 0;
-  return JsonObject()
-      .add("type", "step")
-      .add("step", event.step)
-      .add("epoch", event.epoch)
-      .add("loss", event.loss)
-      .add("lr", event.lr)
-      .add("images", event.images)
-      .add("images_per_s", rate)
-      .add("grad_norm", event.grad_norm)
-      .text();
+  JsonObject line{{"type", "step"},       {"step", event.step},
+                  {"epoch", event.epoch}, {"loss", event.loss},
+                  {"lr", event.lr},       {"images", event.images},
+                  {"images_per_s", rate}, {"grad_norm", event.grad_norm}};
+  return line.text();
 }
 
 std::string eval_line(const EvalEvent& event) {
-  return JsonObject()
-      .add("type", "eval")
-      .add("epoch", event.epoch)
-      .add("loss", event.loss)
-      .add("top1", event.top1)
-      .add("top5", event.top5)
-      .add("images", event.images)
-      .text();
+  JsonObject line{{"type", "eval"},     {"epoch", event.epoch}, {"loss", event.loss},
+                  {"top1", event.top1}, {"top5", event.top5},   {"images", event.images}};
+  return line.text();
 }
 
 std::string end_line(const EndEvent& event) {
-  return JsonObject()
-      .add("type", "end")
-      .add("steps", event.steps)
-      .add("seconds", event.seconds)
-      .add("weights_hash", event.weights_hash)
-      .text();
+  JsonObject line{{"type", "end"},
+                  {"steps", event.steps},
+                  {"seconds", event.seconds},
+                  {"weights_hash", event.weights_hash}};
+  return line.text();
+}
+
+JsonObject json_of(const Versions& versions) {
+  JsonObject object;
+  for (const auto& [name, version] : versions) object.add(name, version);
+  return object;
 }
 
 bool keep_line(const std::string& line, const RunInfo& info) {

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/json_lines.h"
 #include "cli/line_file.h"
 #include "cli/options.h"
 #include "engine/train/observer.h"
@@ -25,6 +26,9 @@ std::string run_line(const Options& options, const RunInfo& info, const Versions
 std::string step_line(const StepEvent& event);
 std::string eval_line(const EvalEvent& event);
 std::string end_line(const EndEvent& event);
+
+/// `{"convoy":"0.1.0",...}`.
+JsonObject json_of(const Versions& versions);
 
 /// Whether a run that goes on as `info` says keeps this line of the file, given that it kept all
 /// lines before: steps and evaluations that are made again are not kept.

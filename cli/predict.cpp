@@ -26,7 +26,7 @@ std::string text_of(const Logits& logits, const char* separator) {
   std::string text;
   for (double value : logits.values) {
     if (!text.empty()) text += separator;
-    text += logits.wide ? json_number(value) : json_number(static_cast<float>(value));
+    text += logits.wide ? to_json(value) : to_json(static_cast<float>(value));
   }
   return text;
 }
@@ -45,10 +45,9 @@ std::string json_of(const std::string& path, const std::vector<Guess>& guesses,
                     const Logits& logits, bool with_logits) {
   std::vector<JsonObject> top;
   for (const Guess& guess : guesses) {
-    top.push_back(JsonObject().add("class", guess.label).add("name", guess.name).add("p", guess.p));
+    top.push_back({{"class", guess.label}, {"name", guess.name}, {"p", guess.p}});
   }
-  JsonObject line;
-  line.add("image", path).add("top", top);
+  JsonObject line{{"image", path}, {"top", top}};
   if (with_logits) line.add_raw("logits", "[" + text_of(logits, ",") + "]");
   return line.text();
 }

@@ -19,15 +19,13 @@ constexpr std::int64_t kClasses = 1000;
 std::string json_of(const NetworkSummary& summary) {
   std::vector<JsonObject> layers;
   for (const LayerSummary& layer : summary.layers) {
-    layers.push_back(JsonObject()
-                         .add("name", layer.name)
-                         .add("layer", layer.text)
-                         .add("output", layer.output)
-                         .add("parameters", layer.parameters)
-                         .add("multiply_adds", layer.multiply_adds));
+    layers.push_back({{"name", layer.name},
+                      {"layer", layer.text},
+                      {"output", layer.output},
+                      {"parameters", layer.parameters},
+                      {"multiply_adds", layer.multiply_adds}});
   }
-  JsonObject line;
-  line.add("model", summary.model);
+  JsonObject line{{"model", summary.model}};
   if (summary.image_size > 0) line.add("image_size", summary.image_size);
   return line.add("parameters", summary.parameters)
       .add("buffers", summary.buffers)

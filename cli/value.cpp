@@ -1,5 +1,7 @@
 #include "cli/value.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <cmath>
 
@@ -19,11 +21,11 @@ std::string describe(IntegerRange range) {
 
 std::string describe(NumberRange range) {
   std::string low =
-      fmt::format("{} {}", range.open_low ? "more than" : "at least", json_number(range.low));
+      fmt::format("{} {}", range.open_low ? "more than" : "at least", to_json(range.low));
   if (std::isinf(range.low)) low = "a finite number";
   if (std::isinf(range.high)) return low;
   const char* word = range.open_high ? "less than" : "at most";
-  return fmt::format("{} and {} {}", low, word, json_number(range.high));
+  return fmt::format("{} and {} {}", low, word, to_json(range.high));
 }
 
 /// Reads all of the text as T, or fails with what was expected.
@@ -37,12 +39,6 @@ T parse(const Value& value, const char* what, const std::string& range) {
   CONVOY_CHECK(code == std::errc() && stop == end, "{}: \"{}\" is not {}, expected {}",
                value.origin, value.text, what, range);
   return result;
-}
-
-std::string join(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
 }
 
 }  // namespace
@@ -95,7 +91,7 @@ std::string read_choice(const Value& value, const std::vector<std::string>& choi
     if (value.text == choice) return choice;
   }
   CONVOY_FAIL(usage, "{}: \"{}\" is unknown, expected one of {}{}", value.origin, value.text,
-              join(choices), did_you_mean(value.text, choices));
+              fmt::join(choices, ", "), did_you_mean(value.text, choices));
 }
 
 std::vector<std::string> read_list(const Value& value) {

@@ -110,6 +110,20 @@ std::string printable_start(std::string_view text, std::size_t most) {
   return result;
 }
 
+void append_json(std::string& text, char c) {
+  const auto code = static_cast<unsigned char>(c);
+  if (c == '\n') {
+    text += "\\n";
+  } else if (c == '\t') {
+    text += "\\t";
+  } else if (code < 0x20 || code == 0x7F) {
+    text += fmt::format("\\u{:04x}", code);
+  } else {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+}
+
 }  // namespace
 
 std::string printable(std::string_view text) {
@@ -122,16 +136,7 @@ std::string excerpt(std::string_view text) {
 
 std::string json_string(std::string_view text) {
   std::string result = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      result += c;
-    }
-  }
+  for (char c : text) append_json(result, c);
   return result + '"';
 }
 

@@ -48,5 +48,6 @@ TEST_CASE("text: error lines stay one line, excerpts a short one", "[io][text]")
 
 TEST_CASE("text: JSON strings", "[io][text]") {
   CHECK(json_string("") == R"("")");
-  CHECK(json_string("a\"b\\c\n\x01\xC3\xBC") == "\"a\\\"b\\\\c\\u000a\\u0001\xC3\xBC\"");
+  CHECK(json_string("a\"b\\c\n\t\x01\x7F\xC3\xBC") ==
+        "\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\xC3\xBC\"");
 }
