@@ -7,16 +7,6 @@
 namespace convoy::testing {
 namespace {
 
-// Sums of these stay far below 2^24, so that float holds them in any order of summation.
-OpCase with_integers(OpCase op_case) {
-  op_case.op_class = OpClass::exact;
-  for (Operand& operand : op_case.operands) {
-    if (operand.use != Use::input) continue;
-    operand.values = integers(op_case.name + "/" + operand.name, operand.shape.count(), 4);
-  }
-  return op_case;
-}
-
 std::vector<OpCase> cases_of(const Conv2dShape& shape) {
   return {conv2d_forward_case(shape, false), conv2d_forward_case(shape, true),
           conv2d_input_gradient_case(shape), conv2d_weight_gradient_case(shape, false),

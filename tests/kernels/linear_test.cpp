@@ -54,15 +54,6 @@ std::vector<OpCase> cases_of(const LinearShape& shape) {
           weight_gradient_case(shape, false), weight_gradient_case(shape, true)};
 }
 
-OpCase with_integers(OpCase op_case) {
-  op_case.op_class = OpClass::exact;
-  for (Operand& operand : op_case.operands) {
-    if (operand.use != Use::input) continue;
-    operand.values = integers(op_case.name + "/" + operand.name, operand.shape.count(), 4);
-  }
-  return op_case;
-}
-
 }  // namespace
 
 TEST_CASE("linear: backends agree with the reference") {

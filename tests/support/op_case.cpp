@@ -274,6 +274,15 @@ OpCase& OpCase::run(std::function<void(const Launch&)> function) {
   return *this;
 }
 
+OpCase with_integers(OpCase op_case) {
+  op_case.op_class = OpClass::exact;
+  for (Operand& operand : op_case.operands) {
+    if (operand.use != Use::input) continue;
+    operand.values = integers(op_case.name + "/" + operand.name, operand.shape.count(), 4);
+  }
+  return op_case;
+}
+
 std::string to_string(const Variant& variant) {
   return to_string(variant.device) + " " + name(variant.dtype) +
          (variant.preferred ? " preferred" : " plain");

@@ -71,6 +71,10 @@ struct OpCase {
   OpCase& run(std::function<void(const Launch&)> function);
 };
 
+/// The case with integers of -4 to 4 as inputs: sums stay far below 2^24, so that float holds them
+/// in any order of summation.
+OpCase with_integers(OpCase op_case);
+
 /// A device, a dtype, and whether operands lie as the device likes best.
 struct Variant {
   Device device;
