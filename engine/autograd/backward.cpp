@@ -57,19 +57,18 @@ void add_to(Tensor& sum, const Tensor& part) {
 }
 
 void accumulate_leaf(Tensor::Impl& leaf, Tensor part) {
+  const bool ours = part.layout() != leaf.layout || is_sole_owner(part);
+  part = part.with_layout(leaf.layout);
   if (!leaf.grad.defined()) {
-    const bool ours = part.layout() != leaf.layout || is_sole_owner(part);
-    const Tensor aligned = part.with_layout(leaf.layout);
-    leaf.grad = ours ? aligned.detach() : aligned.clone();
+    leaf.grad = ours ? part.detach() : part.clone();
     return;
   }
   if (leaf.grad.layout() != leaf.layout) leaf.grad = leaf.grad.with_layout(leaf.layout);
-  const Tensor aligned = part.with_layout(leaf.layout);
   leaf.grad.before_write();
-  context(aligned.device())
+  context(part.device())
       .kernels()
-      .binary_forward(current_stream(aligned.device()), Binary::add, aligned.stored_count(),
-                      leaf.grad.buffer(), aligned.buffer(), leaf.grad.buffer());
+      .binary_forward(current_stream(part.device()), Binary::add, part.stored_count(),
+                      leaf.grad.buffer(), part.buffer(), leaf.grad.buffer());
 }
 
 // One of the contributions that a leaf waits for has come (or turned out to be none).
@@ -133,7 +132,7 @@ class BackwardRun {
  private:
   void discover(const std::shared_ptr<Node>& root);
   void run_node(const std::shared_ptr<Node>& node, Tensor dy);
-  void run_weights_half(const std::shared_ptr<Node>& node, const Tensor& dy);
+  void run_weights_half(const std::shared_ptr<Node>& node, Tensor dy);
   void deliver(const std::vector<Edge>& edges, Gradients gradients);
   void arrive(const std::shared_ptr<Node>& node, Tensor part);
   void end();
@@ -243,12 +242,12 @@ void BackwardRun::run_node(const std::shared_ptr<Node>& node, Tensor dy) {
   Gradients gradients = node->inputs_half(dy, wanted_of(node->inputs));
   if (!options_.retain_graph) node->inputs_half = nullptr;
   deliver(node->inputs, std::move(gradients));
-  run_weights_half(node, dy);
+  run_weights_half(node, std::move(dy));
 }
 
-void BackwardRun::run_weights_half(const std::shared_ptr<Node>& node, const Tensor& dy) {
+void BackwardRun::run_weights_half(const std::shared_ptr<Node>& node, Tensor dy) {
   if (node->weights_half && options_.postponed && !leads_to_nodes(node->weights)) {
-    options_.postponed->tasks_.push_back({node, dy});
+    options_.postponed->tasks_.push_back({node, std::move(dy)});
     return;
   }
   if (node->weights_half) {

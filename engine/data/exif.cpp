@@ -32,7 +32,7 @@ class TiffBytes {
   }
 
  private:
-  bool starts_with(char a, char b) const {
+  bool starts_with(std::uint8_t a, std::uint8_t b) const {
     return bytes_.size() >= 2 && bytes_[0] == a && bytes_[1] == b;
   }
 

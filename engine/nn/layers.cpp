@@ -39,7 +39,8 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptio
 void Conv2d::reset(const std::function<RandomStream(const std::string&)>& stream) {
   const double places = static_cast<double>(weight.size(2) * weight.size(3));
   const double fan_in = static_cast<double>(weight.size(1)) * places;
-  const double fan_out = static_cast<double>(weight.size(0) / options.groups) * places;
+  const std::int64_t out_of_group = weight.size(0) / options.groups;
+  const double fan_out = static_cast<double>(out_of_group) * places;
   weight.copy_(init_ == Conv2dInit::normal_fan_out
                    ? normal_with(stream("weight"), weight, std::sqrt(2 / fan_out))
                    : uniform_within(stream("weight"), weight, 1 / std::sqrt(fan_in)));

@@ -44,7 +44,7 @@ std::string resealed(std::string text, std::string_view from, std::string_view t
 }
 
 void refuse(const std::string& text, std::vector<std::string_view> parts) {
-  parts.push_back("DIR/manifest.json");
+  parts.emplace_back("DIR/manifest.json");
   expect_error(ErrorKind::checkpoint, parts, [&] { parse_manifest(text, "DIR/manifest.json"); });
 }
 

@@ -28,7 +28,7 @@ class BadFile {
   void refuse(std::string_view bytes, std::vector<std::string_view> parts) {
     INFO(bytes.substr(0, 300));
     write_file(folder_ / "bad", bytes);
-    parts.push_back("/bad");
+    parts.emplace_back("/bad");
     expect_error(ErrorKind::checkpoint, parts, [&] { read_safetensors(folder_ / "bad"); });
   }
   void refuse_header(std::string_view header, std::size_t payload,

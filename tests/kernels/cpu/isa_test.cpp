@@ -66,7 +66,7 @@ Bytes pool(const VectorTable& loops, int period) {
   const cpu::PoolGeometry g = {9, 8, 5, 4, 3, 3, 2, 2, 1, 1, true};
   std::vector<float> x = fractions(72 * period, 4);
   x[3] = x[40] = std::numeric_limits<float>::quiet_NaN();
-  const std::size_t count = static_cast<std::size_t>(20 * period);
+  const std::size_t count = 20 * static_cast<std::size_t>(period);
   std::vector<float> y(count), average(count), dx(x.size()), dx_average(x.size());
   std::vector<std::uint8_t> index(count);
   loops.max_pool_forward(g, period, x.data(), y.data(), index.data());
