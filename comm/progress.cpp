@@ -31,6 +31,24 @@ const char* name(Activity activity) {
   return "?";
 }
 
+const char* name(WaitIn what) {
+  switch (what) {
+    case WaitIn::collective:
+      return "collective";
+    case WaitIn::reduce:
+      return "reduce";
+    case WaitIn::gather:
+      return "gather";
+    case WaitIn::broadcast:
+      return "broadcast";
+    case WaitIn::barrier:
+      return "barrier";
+    case WaitIn::message:
+      return "message";
+  }
+  return "?";
+}
+
 ProgressBoard::ProgressBoard() : since_(seconds_since_1970()) {}
 
 void ProgressBoard::enter(Activity activity) {
@@ -50,7 +68,8 @@ void ProgressBoard::end_step(double busy_seconds) {
   beat();
 }
 
-void ProgressBoard::begin_wait() {
+void ProgressBoard::begin_wait(WaitIn what) {
+  wait_in_.store(static_cast<int>(what));
   collective_.fetch_add(1);
   activity_.store(static_cast<int>(Activity::waiting));
   since_.store(seconds_since_1970());
@@ -68,7 +87,8 @@ Progress ProgressBoard::read() const {
           collective_.load(),
           beats_.load(),
           since_.load(),
-          step_seconds_.load()};
+          step_seconds_.load(),
+          static_cast<WaitIn>(wait_in_.load())};
 }
 
 }  // namespace convoy

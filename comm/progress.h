@@ -13,6 +13,12 @@ enum class Activity : int { starting, loading, computing, waiting, evaluating, s
 /// "loading", "computing", ...
 const char* name(Activity activity);
 
+/// What a waiting worker is in: a kind of collective, or a message.
+enum class WaitIn : int { collective, reduce, gather, broadcast, barrier, message };
+
+/// "collective", "reduce", ...
+const char* name(WaitIn what);
+
 /// One reading. Times are seconds of the system clock since 1970.
 struct Progress {
   Activity activity = Activity::starting;
@@ -21,6 +27,7 @@ struct Progress {
   std::uint64_t beats = 0;      ///< rises with whatever gets done: bytes moved, images loaded
   double since = 0;             ///< when this activity began
   double step_seconds = 0;      ///< of the last whole step, without waiting
+  WaitIn wait_in = WaitIn::collective;  ///< what the collective of that number is
 };
 
 /// Shared by one worker, its communicators and its watchdog. Thread-safe.
@@ -35,7 +42,7 @@ class ProgressBoard {
   /// Something got done.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
   /// A collective or message begins or ends: the activity is `waiting` in between.
-  void begin_wait();
+  void begin_wait(WaitIn what = WaitIn::collective);
   void end_wait();
   Progress read() const;
 
@@ -47,14 +54,15 @@ class ProgressBoard {
   std::atomic<std::uint64_t> beats_{0};
   std::atomic<double> since_;
   std::atomic<double> step_seconds_{0};
+  std::atomic<int> wait_in_{0};
 };
 
 /// While it lives, the worker waits for others.
 class WaitScope {
  public:
   /// `board` may be null.
-  explicit WaitScope(ProgressBoard* board) : board_(board) {
-    if (board_) board_->begin_wait();
+  explicit WaitScope(ProgressBoard* board, WaitIn what = WaitIn::collective) : board_(board) {
+    if (board_) board_->begin_wait(what);
   }
   ~WaitScope() {
     if (board_) board_->end_wait();
