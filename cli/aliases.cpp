@@ -30,6 +30,7 @@ constexpr Alias kAliases[] = {
     {"--amp", "precision", "", "bf16"},
     {"--sync-bn", "bn", "", "sync"},
     {"-c", "config"},
+    {"-n", "ranks"},
 };
 
 struct LookAlike {

@@ -10,7 +10,7 @@ namespace convoy::cli {
 namespace {
 
 /// Named in the design, built later.
-constexpr std::string_view kLater[] = {"verify",      "plan",          "report",         "launch",
+constexpr std::string_view kLater[] = {"verify",      "plan",          "report",
                                        "bench split", "bench kernels", "bench allreduce"};
 
 Command train_command() {
@@ -85,6 +85,19 @@ Command devices_command() {
           run_devices};
 }
 
+Command launch_command() {
+  return {"launch",
+          "-- COMMAND...",
+          "Starts the ranks of a command through mpirun and leaves nothing running.",
+          {"convoy launch -n 4 -- convoy train --checkpoint run",
+           "convoy launch -n 16 --hosts hosts.txt --iface eth1 -- convoy train --checkpoint run",
+           "convoy launch -n 4 --restarts 3 -- convoy train --checkpoint run --save-every 100",
+           "convoy launch -n 4 --dry-run -- convoy train"},
+          {},
+          {"ranks", "hosts", "iface", "restarts", "dry-run", "config"},
+          run_launch};
+}
+
 Command bench_step_command() {
   return {"bench step",
           "",
@@ -118,8 +131,9 @@ bool Command::accepts(const Flag& flag) const {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      train_command(),   eval_command(),    predict_command(),    summary_command(),
-      convert_command(), devices_command(), bench_step_command(), bench_data_command()};
+      train_command(),   eval_command(),       predict_command(),
+      summary_command(), convert_command(),    devices_command(),
+      launch_command(),  bench_step_command(), bench_data_command()};
   return commands;
 }
 

@@ -214,6 +214,16 @@ std::vector<Flag> program_flags() {
       {"logits", group, "", "add the raw outputs", kCommon, toggle(&Options::logits), ""},
       {"repeats", group, "N", "measure N times, tell the median", kCommon,
        integer(&Options::repeats, {1, 100000}), ""},
+      {"ranks", group, "N", "processes to start, -n N", kCommon,
+       integer(&Options::ranks, {1, 1 << 20}), "none"},
+      {"hosts", group, "FILE", "hosts to start them on, a line each: node1 slots=8", kCommon,
+       text(&Options::hosts), "this one"},
+      {"iface", group, "NAME", "network interface between hosts", kCommon, text(&Options::iface),
+       "chosen"},
+      {"restarts", group, "R", "go on from the last checkpoint up to R times when a rank has died",
+       kCommon, integer(&Options::restarts, {0, 1000000}), ""},
+      {"dry-run", group, "", "print the command of mpirun and start nothing", kCommon,
+       toggle(&Options::dry_run), ""},
   };
 }
 
