@@ -35,25 +35,33 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// The session of process `pid`; -1 where it has ended, zombies too.
-pid_t session_of(const char* pid) {
+/// Of a process that has not ended; zombies have.
+struct Kin {
+  pid_t parent = -1;
+  pid_t session = -1;
+};
+
+Kin kin_of(const char* pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   std::string line;
   std::getline(file, line);
   const std::size_t name_end = line.rfind(')');
-  if (name_end == std::string::npos) return -1;
+  if (name_end == std::string::npos) return {};
   char state = 'Z';
   int parent = 0, group = 0, session = -1;
   std::sscanf(line.c_str() + name_end + 1, " %c %d %d %d", &state, &parent, &group, &session);
-  return state == 'Z' ? -1 : session;
+  return state == 'Z' ? Kin() : Kin{parent, session};
 }
 
-std::vector<pid_t> session_members(pid_t session) {
+/// The processes of `session`, and those that have left it and lost their parent: they are ours.
+std::vector<pid_t> members(pid_t session) {
   std::vector<pid_t> found;
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(::opendir("/proc"), ::closedir);
   while (const dirent* entry = folder ? ::readdir(folder.get()) : nullptr) {
     const bool number = entry->d_name[0] >= '0' && entry->d_name[0] <= '9';
-    if (number && session_of(entry->d_name) == session) found.push_back(std::atoi(entry->d_name));
+    const Kin kin = number ? kin_of(entry->d_name) : Kin();
+    const bool ours = kin.session == session || kin.parent == ::getpid();
+    if (ours) found.push_back(std::atoi(entry->d_name));
   }
   return found;
 }
@@ -148,16 +156,23 @@ class Job {
   void take(int signal) {
     if (signal == SIGCHLD) return;
     if (signal == SIGINT) {
-      end_.asked = SIGINT;
-      for (pid_t pid : session_members(child_)) {
-        if (pid != child_) ::kill(pid, SIGINT);
-      }
-      terminate_at_ = std::min(terminate_at_, now() + 1);
-      kill_at_ = std::min(kill_at_, now() + kGrace);
+      interrupt();
       return;
     }
     if (end_.asked == 0) end_.asked = SIGTERM;
     ask_at_ = now();
+  }
+
+  /// The ranks of this host leave at once, and mpirun ends those of others. It is not asked itself:
+  /// it would give SIGTERM to its ranks, which save then.
+  void interrupt() {
+    end_.asked = SIGINT;
+    const std::vector<pid_t> all = members(child_);
+    for (pid_t pid : all) {
+      if (pid != child_) ::kill(pid, SIGINT);
+    }
+    if (all.size() < 2) ::kill(child_, SIGTERM);  // its ranks are all elsewhere, or not there yet
+    kill_at_ = std::min(kill_at_, now() + kGrace);
   }
 
   /// To stderr as it comes.
@@ -201,7 +216,7 @@ class Job {
       terminate_at_ = time + kGrace;
     }
     if (time >= kill_at_) {
-      for (pid_t pid : session_members(child_)) ::kill(pid, SIGKILL);
+      for (pid_t pid : members(child_)) ::kill(pid, SIGKILL);
     }
   }
 
@@ -209,7 +224,7 @@ class Job {
   void sweep() {
     const double patience = now() + (end_.code == 0 ? kGrace : kGrace / 5);
     bool asked = false;
-    for (std::vector<pid_t> left; !(left = session_members(child_)).empty();) {
+    for (std::vector<pid_t> left; !(left = members(child_)).empty();) {
       const bool late = now() >= patience;
       for (pid_t pid : left) {
         if (late || !asked) ::kill(pid, late ? SIGKILL : SIGTERM);
