@@ -141,6 +141,7 @@ class Job {
       escalate();
     }
     sweep();
+    bury();
     drain();
     end_.failure = lines_.first();
     end_.failure_is_last = lines_.first_is_last();
@@ -233,6 +234,17 @@ class Job {
       copy_errors();
       reap();
       ::usleep(20000);
+    }
+  }
+
+  /// Takes leave of the dead: whoever looks for their numbers finds none.
+  void bury() {
+    const double patience = now() + 1;
+    int status = 0;
+    while (now() < patience) {
+      const pid_t pid = ::waitpid(-1, &status, WNOHANG);
+      if (pid < 0) break;
+      if (pid == 0) ::usleep(5000);
     }
   }
 

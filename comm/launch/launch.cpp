@@ -15,11 +15,13 @@ void say(const std::string& line) {
 }
 
 /// Why the job has ended, as the last line.
-void tell_end(const JobEnd& end) {
+void tell_end(const JobEnd& end, std::vector<std::string> command) {
   const bool stopped = exit_code(end) == 128 + SIGINT || exit_code(end) == 128 + SIGTERM;
   if (end.code == 0 || stopped || end.failure_is_last) return;
-  const bool error = end.failure || end.code > 128;
-  say((error ? "convoy: error: " : "convoy: launch: ") + cause_of(end));
+  if (end.failure || end.code > 128) return say("convoy: error: " + cause_of(end));
+  std::erase(command, "-q");
+  say(fmt::format("convoy: launch: {} and did not say why; mpirun may, without -q: {}",
+                  cause_of(end), shell_text(command)));
 }
 
 }  // namespace
@@ -34,7 +36,7 @@ int launch(const LaunchRequest& request, const RestartOptions& options) {
     tried.command = options.resume(request.command);
     end = run_job(mpirun_command(tried, place));
   }
-  tell_end(end);
+  tell_end(end, mpirun_command(tried, place));
   return exit_code(end);
 }
 
