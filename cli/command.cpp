@@ -91,8 +91,7 @@ Command launch_command() {
           "Starts the ranks of a command through mpirun and leaves nothing running.",
           {"convoy launch -n 4 -- convoy train --checkpoint run",
            "convoy launch -n 16 --hosts hosts.txt --iface eth1 -- convoy train --checkpoint run",
-           "convoy launch -n 4 --restarts 3 -- convoy train --checkpoint run --save-every 100",
-           "convoy launch -n 4 --dry-run -- convoy train"},
+           "convoy launch -n 4 --restarts 3 -- convoy train --checkpoint run --save-every 100"},
           {},
           {"ranks", "hosts", "iface", "restarts", "dry-run", "config"},
           run_launch};
