@@ -74,10 +74,10 @@ ChannelCommunicator::ChannelCommunicator(std::shared_ptr<Whole> whole,
       channels_(*fabric_) {}
 
 template <class Work>
-void ChannelCommunicator::collective(const char* what, Work&& work) {
+void ChannelCommunicator::collective(WaitIn kind, const char* what, Work&& work) {
   if (abort_->raised()) abort_->rethrow();
   const BusyScope busy(busy_, what);
-  const WaitScope wait(options_.board);
+  const WaitScope wait(options_.board, kind);
   Waiter waiter(abort_, options_.board, options_.spins);
   Exchange exchange(channels_, waiter, what);
   try {
@@ -92,7 +92,7 @@ void ChannelCommunicator::collective(const char* what, Work&& work) {
 template <class Work>
 void ChannelCommunicator::message(Work&& work) {
   if (abort_->raised()) abort_->rethrow();
-  const WaitScope wait(options_.board);
+  const WaitScope wait(options_.board, WaitIn::message);
   Waiter waiter(abort_, options_.board, options_.spins);
   work(waiter);
 }
@@ -105,7 +105,7 @@ void ChannelCommunicator::all_reduce_now(const void* in, void* out, std::int64_t
   const ReduceCall call{static_cast<const std::byte*>(in), static_cast<std::byte*>(out), count,
                         dtype, reduction};
   check_apart("all_reduce", in, count * call.element(), out, count * call.element());
-  collective("all_reduce",
+  collective(WaitIn::reduce, "all_reduce",
              [&](Exchange& exchange) { convoy::all_reduce(exchange, call, options_.order); });
 }
 
@@ -124,21 +124,21 @@ void ChannelCommunicator::reduce_scatter_now(const void* in, void* out, std::int
                  "it or another buffer");
     check_apart("reduce_scatter", in, count * call.element(), out, mine.count() * call.element());
   }
-  collective("reduce_scatter",
+  collective(WaitIn::reduce, "reduce_scatter",
              [&](Exchange& exchange) { convoy::reduce_scatter(exchange, call, options_.order); });
 }
 
 void ChannelCommunicator::all_gather_now(const void* in, void* out, std::size_t bytes) {
   check_values("all_gather", in, static_cast<std::int64_t>(bytes));
   check_values("all_gather", out, static_cast<std::int64_t>(bytes));
-  collective("all_gather",
+  collective(WaitIn::gather, "all_gather",
              [&](Exchange& exchange) { convoy::all_gather(exchange, in, out, bytes); });
 }
 
 void ChannelCommunicator::broadcast_now(void* values, std::size_t bytes, int root) {
   check_values("broadcast", values, static_cast<std::int64_t>(bytes));
   check_root("broadcast", root, *this);
-  collective("broadcast",
+  collective(WaitIn::broadcast, "broadcast",
              [&](Exchange& exchange) { convoy::broadcast(exchange, values, bytes, root); });
 }
 
@@ -160,7 +160,7 @@ void ChannelCommunicator::receive_now(void* values, std::size_t bytes, int peer,
 }
 
 void ChannelCommunicator::barrier() {
-  collective("barrier", [](Exchange& exchange) { convoy::barrier(exchange); });
+  collective(WaitIn::barrier, "barrier", [](Exchange& exchange) { convoy::barrier(exchange); });
 }
 
 std::unique_ptr<HostCommunicator> ChannelCommunicator::split_host(int color, int key) {

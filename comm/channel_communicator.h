@@ -55,7 +55,7 @@ class ChannelCommunicator final : public HostCommunicator {
                       std::vector<int> members, std::shared_ptr<AbortFlag> abort,
                       const ChannelOptions& options);
   template <class Work>
-  void collective(const char* what, Work&& work);
+  void collective(WaitIn kind, const char* what, Work&& work);
   template <class Work>
   void message(Work&& work);
 

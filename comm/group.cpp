@@ -4,7 +4,9 @@
 #include <exception>
 
 #include "comm/group_parts.h"
+#include "comm/host_values.h"
 #include "comm/thread_fabric.h"
+#include "comm/watchdog.h"
 #include "kernels/base/host_context.h"
 
 namespace convoy {
@@ -12,8 +14,7 @@ namespace {
 
 class WorkerGroup final : public Group {
  public:
-  explicit WorkerGroup(GroupParts parts)
-      : parts_(std::move(parts)), unwinding_(std::uncaught_exceptions()) {}
+  WorkerGroup(GroupParts parts, const GroupOptions& options);
   ~WorkerGroup() override;
 
   const World& world() const override { return parts_.world; }
@@ -29,29 +30,63 @@ class WorkerGroup final : public Group {
   Error fail(const Error& error) override;
 
  private:
+  void leave();
+
   GroupParts parts_;
-  int unwinding_;  // exceptions in flight when the group was made
+  int unwinding_;                       // exceptions in flight when the group was made
+  std::unique_ptr<Watchdog> watchdog_;  // none for a worker that is alone
 };
 
-/// The others may still be in a collective: whoever goes first must wait for them, unless somebody
-/// has failed.
-WorkerGroup::~WorkerGroup() {
-  const bool failed = parts_.abort->raised() || std::uncaught_exceptions() > unwinding_;
-  if (failed) {
-    parts_.give_up();
-    return;
-  }
+/// What the watchdog is told; a failure ends the waits of this process first.
+WatchdogOptions watching(const GroupOptions& options, std::shared_ptr<AbortFlag> abort) {
+  WatchdogOptions result{options.timeout, options.iface, {}, options.on_note};
+  if (!options.on_failure) return result;
+  result.on_failure = [abort = std::move(abort), tell = options.on_failure](const Error& error) {
+    abort->raise(error);
+    tell(error);
+  };
+  return result;
+}
+
+WorkerGroup::WorkerGroup(GroupParts parts, const GroupOptions& options)
+    : parts_(std::move(parts)), unwinding_(std::uncaught_exceptions()) {
+  if (size() == 1) return;
+  std::vector<const ProgressBoard*> boards;
+  for (const auto& board : parts_.boards) boards.push_back(board.get());
   try {
-    parts_.processes->barrier();
+    watchdog_ = std::make_unique<Watchdog>(
+        parts_.world, parts_.first_rank, std::move(boards), watching(options, parts_.abort),
+        [&](const std::string& text) { return broadcast_text(*parts_.processes, text); });
   } catch (const Error&) {
     parts_.give_up();
+    throw;
   }
 }
 
-Error WorkerGroup::fail(const Error& error) {
-  parts_.abort->raise(error);
+WorkerGroup::~WorkerGroup() {
+  if (parts_.abort->raised() || std::uncaught_exceptions() > unwinding_) {
+    leave();
+    return;
+  }
+  // The others may still be in a collective: whoever goes first waits for them.
+  try {
+    parts_.processes->barrier();
+  } catch (const Error&) {
+    leave();
+  }
+}
+
+/// Leaves in the middle: the others hear of it and wait for nothing more.
+void WorkerGroup::leave() {
   parts_.give_up();
-  return error;
+  if (watchdog_ && parts_.abort->raised()) watchdog_->fail(parts_.abort->error());
+}
+
+Error WorkerGroup::fail(const Error& error) {
+  const Error first = watchdog_ ? watchdog_->fail(error) : error;
+  parts_.abort->raise(first);
+  parts_.give_up();
+  return first;
 }
 
 GroupParts thread_parts(const World& world, const GroupOptions& options) {
@@ -102,8 +137,8 @@ std::unique_ptr<Group> Group::make(const World& world, const GroupOptions& optio
   CONVOY_CHECK(options.timeout > 0, "group: timeout of {} s, expected more than 0",
                options.timeout);
   const bool threads = resolved_backend(world, options.backend) == "thread";
-  return std::make_unique<WorkerGroup>(threads ? thread_parts(world, options)
-                                               : meet_over_mpi(world, options));
+  return std::make_unique<WorkerGroup>(
+      threads ? thread_parts(world, options) : meet_over_mpi(world, options), options);
 }
 
 }  // namespace convoy

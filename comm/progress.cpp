@@ -69,6 +69,7 @@ void ProgressBoard::end_step(double busy_seconds) {
 }
 
 void ProgressBoard::begin_wait(WaitIn what) {
+  waits_.fetch_add(1);
   wait_in_.store(static_cast<int>(what));
   collective_.fetch_add(1);
   activity_.store(static_cast<int>(Activity::waiting));
@@ -76,9 +77,10 @@ void ProgressBoard::begin_wait(WaitIn what) {
 }
 
 void ProgressBoard::end_wait() {
+  beat();
+  if (waits_.fetch_sub(1) > 1) return;
   activity_.store(outer_.load());
   since_.store(seconds_since_1970());
-  beat();
 }
 
 Progress ProgressBoard::read() const {

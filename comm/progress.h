@@ -55,6 +55,7 @@ class ProgressBoard {
   std::atomic<double> since_;
   std::atomic<double> step_seconds_{0};
   std::atomic<int> wait_in_{0};
+  std::atomic<int> waits_{0};  // open ones: a worker's streams may wait side by side
 };
 
 /// While it lives, the worker waits for others.

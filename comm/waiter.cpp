@@ -19,9 +19,9 @@ void AbortFlag::raise(const Error& why) {
   raised_.store(true, std::memory_order_release);
 }
 
-void AbortFlag::rethrow() const {
+Error AbortFlag::error() const {
   const std::lock_guard<std::mutex> lock(mutex_);
-  throw Error(*why_);
+  return *why_;
 }
 
 int spins_for(int workers, int cores) {

@@ -18,8 +18,9 @@ class AbortFlag {
   bool raised() const { return raised_.load(std::memory_order_acquire); }
   /// Takes the first error; later ones are its echoes.
   void raise(const Error& why);
-  /// Throws the error.
-  [[noreturn]] void rethrow() const;
+  /// The error; raised() must hold.
+  Error error() const;
+  [[noreturn]] void rethrow() const { throw error(); }
 
  private:
   std::atomic<bool> raised_{false};

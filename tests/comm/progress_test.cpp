@@ -25,4 +25,15 @@ TEST_CASE("beats rise with whatever gets done") {
   CHECK(board.read().beats == before + 1);
 }
 
+TEST_CASE("a worker whose streams wait side by side waits until the last of them is through") {
+  ProgressBoard board;
+  board.enter(Activity::computing);
+  board.begin_wait(WaitIn::reduce);
+  board.begin_wait(WaitIn::gather);
+  board.end_wait();
+  CHECK(board.read().activity == Activity::waiting);
+  board.end_wait();
+  CHECK(board.read().activity == Activity::computing);
+}
+
 }  // namespace convoy
