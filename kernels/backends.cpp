@@ -1,6 +1,7 @@
 #include "kernels/backends.h"
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_context.h"
 
 namespace convoy {
 
@@ -15,6 +16,10 @@ std::unique_ptr<DeviceContext> open_device(const Device& device) {
       break;
   }
   CONVOY_FAIL(usage, "device: {} is not in this build; it has cpu:K and ref:K", to_string(device));
+}
+
+int device_count(DeviceType type) {
+  return type == DeviceType::cpu || type == DeviceType::ref ? allowed_cores() : 0;
 }
 
 }  // namespace convoy

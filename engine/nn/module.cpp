@@ -10,7 +10,8 @@ namespace convoy {
 namespace {
 
 std::string join(const std::string& prefix, const std::string& name) {
-  return prefix.empty() ? name : prefix + "." + name;
+  if (prefix.empty() || name.empty()) return prefix + name;
+  return prefix + "." + name;
 }
 
 std::string first_five(const std::vector<std::string>& names) {
@@ -107,6 +108,12 @@ void Module::collect_counters(const std::string& prefix,
   for (const auto& [name, child] : children_) child->collect_counters(join(prefix, name), out);
 }
 
+std::vector<std::pair<std::string, std::int64_t*>> Module::named_counters() const {
+  std::vector<std::pair<std::string, std::int64_t*>> result;
+  collect_counters("", result);
+  return result;
+}
+
 void Module::collect_state(const std::string& prefix, NamedTensors& out) const {
   for (const auto& [name, tensor] : parameters_) out.emplace_back(join(prefix, name), tensor);
   for (const auto& [name, tensor] : buffers_) out.emplace_back(join(prefix, name), tensor);
@@ -138,8 +145,7 @@ void Module::load_state_dict(const NamedTensors& state, bool strict) {
                   to_string(found->second.shape()), to_string(tensor.shape()));
     }
   }
-  std::vector<std::pair<std::string, std::int64_t*>> counters;
-  collect_counters("", counters);
+  const auto counters = named_counters();
   std::map<std::string, Tensor> rest = given;
   for (auto& [name, tensor] : wanted) rest.erase(name);
   for (auto& [name, value] : counters) rest.erase(name);

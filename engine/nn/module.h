@@ -45,6 +45,8 @@ class Module {
   NamedTensors named_parameters() const;
   NamedTensors named_buffers() const;
   std::vector<Tensor> parameters() const;
+  /// "bn1.num_batches_tracked" and where it is; as long as the module lives.
+  std::vector<std::pair<std::string, std::int64_t*>> named_counters() const;
   /// Parameters, buffers and counters under PyTorch's names. Counters are i64 scalars on the CPU.
   NamedTensors state_dict() const;
   /// Overwrites the values. `checkpoint` that names missing, unexpected and mis-shaped entries;
@@ -77,7 +79,8 @@ class Module {
   }
 
  protected:
-  /// Parameters require a gradient. Names are unique in a module and hold no dot at the ends.
+  /// Parameters require a gradient. Names are unique in a module and hold no dot at the ends. A
+  /// child without a name lends its module its own names, unchanged.
   Tensor register_parameter(const std::string& name, Tensor value);
   Tensor register_buffer(const std::string& name, Tensor value);
   void register_counter(const std::string& name, std::int64_t* value);

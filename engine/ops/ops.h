@@ -108,6 +108,10 @@ inline Tensor operator*(const Tensor& a, const Tensor& b) {
 Tensor sum(const Tensor& x);
 Tensor mean(const Tensor& x);
 
+/// The batches `parts` one after the other, along the first dimension; other extents, device and
+/// type are the same for all.
+Tensor cat(const std::vector<Tensor>& parts);
+
 struct CrossEntropyOptions {
   double label_smoothing = 0;
   /// Weight of each row; 1 / rows, the mean, where left out.

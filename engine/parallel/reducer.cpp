@@ -38,18 +38,53 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-// Where a rank's list of parameters differs from rank 0's.
+// Where a rank's list of parameters (`what` each is) differs from rank 0's.
 void check_same(const std::vector<std::string>& first, const std::vector<std::string>& other,
-                std::size_t rank) {
+                std::size_t rank, const char* what) {
   for (std::size_t i = 0; i < std::min(first.size(), other.size()); ++i) {
     CONVOY_CHECK(first[i] == other[i],
-                 "reducer: parameter {} is {} on rank 0 and {} on rank {}: all ranks need the same "
-                 "model",
-                 i, first[i], other[i], rank);
+                 "reducer: {} {} is {} on rank 0 and {} on rank {}: all ranks need the same model",
+                 what, i, first[i], other[i], rank);
   }
   CONVOY_CHECK(first.size() == other.size(),
-               "reducer: rank 0 has {} parameters that require a gradient, rank {} has {}",
-               first.size(), rank, other.size());
+               "reducer: rank 0 has {} {}s, rank {} has {}: all ranks need the same model",
+               first.size(), what, rank, other.size());
+}
+
+// Tensors of one type and device that travel as one: small ones, so that many take one message.
+using Parcel = std::vector<Tensor>;
+
+std::vector<Parcel> parcels_of(const std::vector<Tensor>& tensors) {
+  constexpr std::size_t kSmall = 16 << 10;
+  std::vector<Parcel> parcels;
+  std::map<std::pair<Device, DType>, std::size_t> open;  // parcels of small ones
+  for (const Tensor& tensor : tensors) {
+    std::size_t number = parcels.size();
+    if (bytes_of(tensor.shape(), tensor.dtype()) <= kSmall) {
+      number = open.try_emplace({tensor.device(), tensor.dtype()}, number).first->second;
+    }
+    if (number == parcels.size()) parcels.emplace_back();
+    parcels[number].push_back(tensor);
+  }
+  return parcels;
+}
+
+// Views of `flat`, one for each tensor of the parcel.
+Parcel places_in(const Tensor& flat, const Parcel& parcel) {
+  Parcel places;
+  std::int64_t begin = 0;
+  for (const Tensor& tensor : parcel) {
+    const std::int64_t end = begin + tensor.numel();
+    places.push_back(flat.slice(begin, end).reshape(tensor.shape().extents()));
+    begin = end;
+  }
+  return places;
+}
+
+std::int64_t count_of(const Parcel& parcel) {
+  std::int64_t count = 0;
+  for (const Tensor& tensor : parcel) count += tensor.numel();
+  return count;
 }
 
 double seconds(ReduceLane::Clock::duration time) {
@@ -92,18 +127,26 @@ void Reducer::make_lanes(const ReducerOptions& options) {
     text += fmt::format("{} {} {} (device {} of its rank)\n", entry.first, name(parameter.dtype()),
                         to_string(parameter.shape()), lane);
   }
-  check_agreement(text);
+  check_agreement("parameter", text);
   for (NamedTensors& of_lane : members) {
     lanes_.push_back(std::make_unique<ReduceLane>(
         std::move(of_lane), control_->split(0, control_->rank()), options.buckets));
   }
 }
 
-void Reducer::check_agreement(const std::string& mine) {
+void Reducer::check_alike(const char* what, const NamedTensors& tensors) {
+  std::string text;
+  for (const auto& [its_name, tensor] : tensors) {
+    text += fmt::format("{} {} {}\n", its_name, name(tensor.dtype()), to_string(tensor.shape()));
+  }
+  check_agreement(what, text);
+}
+
+void Reducer::check_agreement(const char* what, const std::string& mine) {
   Stream& stream = stream_of(parameters_.front().second.device());
   const std::vector<std::string> texts = gather_texts(*control_, stream, mine);
   for (std::size_t rank = 1; rank < texts.size(); ++rank) {
-    check_same(lines_of(texts[0]), lines_of(texts[rank]), rank);
+    check_same(lines_of(texts[0]), lines_of(texts[rank]), rank, what);
   }
 }
 
@@ -117,19 +160,35 @@ Stream& Reducer::stream_of(const Device& device) {
 void Reducer::broadcast(const std::vector<Tensor>& tensors) {
   const NoGradScope no_grad;
   Event last;  // one at a time: the communicator is the same for all devices
-  for (const Tensor& tensor : tensors) {
-    Tensor target = tensor.detach();
-    const Tensor plain = target.with_layout(kPlain);
-    plain.before_write();
-    Stream& compute = current_stream(tensor.device());
-    Stream& stream = stream_of(tensor.device());
-    stream.wait(compute.record());
-    stream.wait(last);
-    control_->broadcast(plain.buffer(), plain.numel(), 0, stream);
-    last = stream.record();
-    compute.wait(last);
-    if (plain.layout() != target.layout()) target.copy_(plain);
+  for (const Parcel& parcel : parcels_of(tensors)) {
+    if (parcel.size() == 1) {
+      last = broadcast_one(parcel[0], last);
+      continue;
+    }
+    const Tensor flat = Tensor::empty({count_of(parcel)}, parcel[0].options());
+    Parcel places = places_in(flat, parcel);
+    for (std::size_t i = 0; rank() == 0 && i < parcel.size(); ++i) places[i].copy_(parcel[i]);
+    last = broadcast_one(flat, last);
+    for (std::size_t i = 0; rank() != 0 && i < parcel.size(); ++i) {
+      parcel[i].detach().copy_(places[i]);
+    }
   }
+}
+
+// Begins after `last`; returns its own end.
+Event Reducer::broadcast_one(const Tensor& tensor, const Event& last) {
+  Tensor target = tensor.detach();
+  const Tensor plain = target.with_layout(kPlain);
+  plain.before_write();
+  Stream& compute = current_stream(tensor.device());
+  Stream& stream = stream_of(tensor.device());
+  stream.wait(compute.record());
+  stream.wait(last);
+  control_->broadcast(plain.buffer(), plain.numel(), 0, stream);
+  const Event end = stream.record();
+  compute.wait(end);
+  if (plain.layout() != target.layout()) target.copy_(plain);
+  return end;
 }
 
 void Reducer::add_hooks() {

@@ -68,8 +68,11 @@ class Reducer {
   /// and ranks, on all ranks, if one has no gradient of a parameter.
   void finish();
 
+  /// Collective: `usage` that names the first tensor in which ranks differ in name, type or shape.
+  /// `what` each is: "buffer".
+  void check_alike(const char* what, const NamedTensors& tensors);
   /// Queued: every rank gets rank 0's values, ops that come later see them. For any tensors, of the
-  /// same shapes on all ranks; layouts may differ.
+  /// same shapes on all ranks; layouts may differ. Small ones travel together.
   void broadcast(const std::vector<Tensor>& tensors);
 
   ReduceTimes times() const { return times_; }
@@ -81,7 +84,8 @@ class Reducer {
     std::size_t lane;
     std::size_t member;
   };
-  void check_agreement(const std::string& mine);
+  void check_agreement(const char* what, const std::string& mine);
+  Event broadcast_one(const Tensor& tensor, const Event& last);
   Stream& stream_of(const Device& device);
   void make_lanes(const ReducerOptions& options);
   void add_hooks();

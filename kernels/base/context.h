@@ -48,6 +48,11 @@ class DeviceContext {
 /// The context of `device`, opened on first use; `usage` where this build or machine lacks it.
 DeviceContext& context(const Device& device);
 
+/// How many devices of `type` programs spread their work over by themselves. cpu, ref: the cores
+/// that this process may use; more devices than that may be named, and share them. 0 where this
+/// build lacks them.
+int device_count(DeviceType type);
+
 /// The stream of `device` that ops of the calling thread use.
 Stream& current_stream(const Device& device);
 
