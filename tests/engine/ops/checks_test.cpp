@@ -176,6 +176,16 @@ TEST_CASE("checks: sums, elementwise, views") {
   usage({"item", "(2)", "2 elements"}, [] { make({2}).item(); });
 }
 
+TEST_CASE("checks: cat") {
+  const Tensor x = make({2, 3});
+  usage({"cat", "no tensors"}, [] { cat({}); });
+  usage({"cat", "undefined"}, [&] { cat({x, {}}); });
+  usage({"cat", "f32 ()", "batch dimension"}, [] { cat({make({})}); });
+  usage({"cat", "f32 (2, 4)", "f32 (2, 3)"}, [&] { cat({x, make({2, 4})}); });
+  usage({"cat", "f64 (2, 3)", "f32 (2, 3)"}, [&] { cat({x, make({2, 3}, DType::f64)}); });
+  usage({"cat", "ref:0", "ref:1"}, [&] { cat({x, make({2, 3}, DType::f32, "ref:1")}); });
+}
+
 TEST_CASE("checks: tensors and backward") {
   usage({"3 values", "(2)"}, [] { Tensor::from(std::vector<float>{1, 2, 3}, {2}, "ref:0"); });
   usage({"5 extents"}, [] { Tensor::zeros({1, 1, 1, 1, 1}); });

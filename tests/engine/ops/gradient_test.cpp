@@ -128,6 +128,9 @@ TEST_CASE("gradients of losses") {
 }
 
 TEST_CASE("gradients of views and moves") {
+  check_gradients({"cat", {{"x", {2, 3}}, {"none", {0, 3}}, {"y", {1, 3}}}, [](const Tensors& in) {
+                     return square(cat({in[0], in[1], in[0], in[2]}));
+                   }});
   check_gradients(
       {"slice", {{"x", {5, 2, 3}}}, [](const Tensors& in) { return in[0].slice(1, 4); }});
   check_gradients({"slices that overlap", {{"x", {4, 3}}}, [](const Tensors& in) {
