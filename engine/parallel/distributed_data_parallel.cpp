@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/process_group.h"
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/autograd/node.h"
@@ -105,6 +106,10 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<Module> module,
   window_->reducer().broadcast(values_of(parameters));
   broadcast_buffers();
 }
+
+DistributedDataParallel::DistributedDataParallel(std::shared_ptr<Module> module,
+                                                 DistributedOptions options)
+    : DistributedDataParallel(std::move(module), convoy::communicator(), std::move(options)) {}
 
 DistributedDataParallel::~DistributedDataParallel() = default;
 

@@ -37,13 +37,16 @@ struct DistributedOptions {
 ///
 /// Each rank's loss is the mean over its own images. The gradient of rank r counts n_r / (sum of
 /// n), n being the images (size(0) of the input) of its forwards since the last sum; so it is that
-/// of one mean over all images, for uneven shares, and for some ranks with none.
+/// of one mean over all images, for uneven shares, and for some ranks with none (the mean over no
+/// images is open: a rank without any gives its loss a scale).
 class DistributedDataParallel : public Module {
  public:
   /// Collective: checks that modules are alike (`usage` that names the first difference) and gives
-  /// all of them rank 0's parameters, buffers and counters. `communicator` must outlive it.
+  /// all of them rank 0's parameters, buffers and counters. `communicator` must outlive the last
+  /// call; left out, it is that of the process group that this worker has joined.
   DistributedDataParallel(std::shared_ptr<Module> module, Communicator& communicator,
                           DistributedOptions options = {});
+  explicit DistributedDataParallel(std::shared_ptr<Module> module, DistributedOptions options = {});
   /// A forward whose backward has not run yet is of no use afterwards.
   ~DistributedDataParallel() override;
 

@@ -159,36 +159,32 @@ Stream& Reducer::stream_of(const Device& device) {
 
 void Reducer::broadcast(const std::vector<Tensor>& tensors) {
   const NoGradScope no_grad;
-  Event last;  // one at a time: the communicator is the same for all devices
   for (const Parcel& parcel : parcels_of(tensors)) {
     if (parcel.size() == 1) {
-      last = broadcast_one(parcel[0], last);
+      broadcast_one(parcel[0]);
       continue;
     }
     const Tensor flat = Tensor::empty({count_of(parcel)}, parcel[0].options());
     Parcel places = places_in(flat, parcel);
     for (std::size_t i = 0; rank() == 0 && i < parcel.size(); ++i) places[i].copy_(parcel[i]);
-    last = broadcast_one(flat, last);
+    broadcast_one(flat);
     for (std::size_t i = 0; rank() != 0 && i < parcel.size(); ++i) {
       parcel[i].detach().copy_(places[i]);
     }
   }
 }
 
-// Begins after `last`; returns its own end.
-Event Reducer::broadcast_one(const Tensor& tensor, const Event& last) {
+// It is the host that waits: a wait in the stream of ops would hold up workers that share it, whose
+// values this one waits for.
+void Reducer::broadcast_one(const Tensor& tensor) {
   Tensor target = tensor.detach();
   const Tensor plain = target.with_layout(kPlain);
   plain.before_write();
-  Stream& compute = current_stream(tensor.device());
   Stream& stream = stream_of(tensor.device());
-  stream.wait(compute.record());
-  stream.wait(last);
+  stream.wait(current_stream(tensor.device()).record());
   control_->broadcast(plain.buffer(), plain.numel(), 0, stream);
-  const Event end = stream.record();
-  compute.wait(end);
+  stream.synchronize();
   if (plain.layout() != target.layout()) target.copy_(plain);
-  return end;
 }
 
 void Reducer::add_hooks() {

@@ -71,8 +71,8 @@ class Reducer {
   /// Collective: `usage` that names the first tensor in which ranks differ in name, type or shape.
   /// `what` each is: "buffer".
   void check_alike(const char* what, const NamedTensors& tensors);
-  /// Queued: every rank gets rank 0's values, ops that come later see them. For any tensors, of the
-  /// same shapes on all ranks; layouts may differ. Small ones travel together.
+  /// Collective, blocks: every rank gets rank 0's values. For any tensors, of the same shapes on all
+  /// ranks; layouts may differ. Small ones travel together.
   void broadcast(const std::vector<Tensor>& tensors);
 
   ReduceTimes times() const { return times_; }
@@ -85,7 +85,7 @@ class Reducer {
     std::size_t member;
   };
   void check_agreement(const char* what, const std::string& mine);
-  Event broadcast_one(const Tensor& tensor, const Event& last);
+  void broadcast_one(const Tensor& tensor);
   Stream& stream_of(const Device& device);
   void make_lanes(const ReducerOptions& options);
   void add_hooks();

@@ -211,7 +211,7 @@ TEST_CASE("data parallel: in one line, over all devices of the kind") {
   CHECK(model.describe() == "DataParallel(" + linear->describe() + ")");
   CHECK(model.output_shape({{7, 2}}) == Shape{7, 3});
   CHECK(model.multiply_adds({{7, 2}}) == linear->multiply_adds({{7, 2}}));
-  context("cpu:0").set_threads(threads);
+  for (const Device& device : model.devices()) context(device).set_threads(threads);
   CHECK(DataParallel(std::make_shared<Affine>()).devices().front() == Device("ref:0"));
 }
 

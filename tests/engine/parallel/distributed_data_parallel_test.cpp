@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "comm/host_communicator.h"
+#include "comm/process_group.h"
 #include "comm/thread_communicator.h"
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
@@ -265,6 +266,28 @@ TEST_CASE("distributed: running statistics are rank 0's before each forward in t
   CHECK(together[1].at(2) == 0);
   CHECK(std::abs(apart[1].at(1) - 1.9) < 1e-15);
   CHECK(apart[1].at(2) == 0);
+}
+
+TEST_CASE("distributed: the worker's own group, which may be left before the model goes") {
+  const NetworkCase& network = network_cases()[0];
+  const Trained alone = train_alone(network, 4, 0);
+  std::vector<Trained> results(2);
+  spawn(
+      [&](int rank) {
+        init_process_group("thread", 30);
+        DistributedDataParallel model(network.make(oracle(rank), static_cast<std::uint64_t>(rank)));
+        results[at(rank)] = train(model, [&](int step) {
+          const std::int64_t first = 4 * step + 2 * rank;
+          mean_loss(model(network.images(first, 2, oracle(rank))),
+                    network.targets(first, 2, oracle(rank)))
+              .backward();
+        });
+        destroy_process_group();
+      },
+      2);
+  for (const Trained& result : results) CHECK(distance(result.values, alone.values) < kTolerance);
+  expect_error(ErrorKind::usage, {"init_process_group"},
+               [] { DistributedDataParallel(std::make_shared<Scale>(doubles(0))); });
 }
 
 TEST_CASE("distributed: several forwards in one backward, and a graph that is kept") {

@@ -120,7 +120,7 @@ TEST_CASE("reducer: the sum over ranks, for any buckets") {
       }
       results[static_cast<std::size_t>(rank)] = mine.gradients();
     });
-    for (const Bits& result : results) CHECK(result == expected);
+    for (const Bits& result : results) CHECK((result == expected));
   }
 }
 
@@ -140,8 +140,8 @@ TEST_CASE("reducer: gradients of earlier batches are reduced with the last one's
     reducer.finish();
     results[static_cast<std::size_t>(rank)] = mine.gradients();
   });
-  for (const Bits& result : results) CHECK(result == expected);
-  CHECK(local[0] != local[1]);  // nothing was sent before
+  for (const Bits& result : results) CHECK((result == expected));
+  CHECK((local[0] != local[1]));  // nothing was sent before
 }
 
 TEST_CASE("reducer: a window may end without a backward") {
@@ -182,7 +182,7 @@ TEST_CASE("reducer: private layouts of cpu travel as they lie, after the first w
     if (rank == 0) shares_memory = memories.size() == 1;
   });
   for (const auto& windows : results) {
-    for (const Bits& result : windows) CHECK(result == expected);
+    for (const Bits& result : windows) CHECK((result == expected));
   }
   CHECK(layouts_match);
   CHECK(shares_memory);  // views of the one bucket
@@ -496,7 +496,7 @@ TEST_CASE("reducer: postponed weights are reduced when they have been computed")
     reducer.finish();
     results[static_cast<std::size_t>(rank)] = mine.gradients();
   });
-  for (const Bits& result : results) CHECK(result == expected);
+  for (const Bits& result : results) CHECK((result == expected));
 }
 
 }  // namespace convoy::testing
