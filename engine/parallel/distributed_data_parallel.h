@@ -28,7 +28,7 @@ struct DistributedOptions {
   /// Parameters may be without a gradient: zeros stand for it, and where no rank has one there is
   /// none. Otherwise that is `usage` on all ranks, with names and ranks.
   bool find_unused_parameters = false;
-  BucketLimits buckets;
+  BucketLimits buckets = {};
 };
 
 /// A module around any other one, with the names of that one, without a prefix: state_dict() is
