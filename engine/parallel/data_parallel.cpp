@@ -6,7 +6,6 @@
 #include "engine/nn/layers.h"
 #include "engine/ops/ops.h"
 #include "engine/parallel/replica.h"
-#include "engine/train/batch_plan.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 
@@ -34,6 +33,18 @@ std::int64_t images_of(const std::vector<Tensor>& inputs) {
         describe(input), describe(inputs[0]));
   }
   return inputs[0].size(0);
+}
+
+// Where each device's images begin, and where the last ones end: parts that differ by at most one,
+// larger ones first, and none that is empty unless there are no images.
+std::vector<std::int64_t> share_out(std::int64_t images, std::size_t devices) {
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(images, 1, static_cast<std::int64_t>(devices));
+  std::vector<std::int64_t> ends{0};
+  for (std::int64_t i = 0; i < parts; ++i) {
+    ends.push_back(ends.back() + images / parts + (i < images % parts ? 1 : 0));
+  }
+  return ends;
 }
 
 // Images begin..end-1 of all inputs on `device`.
@@ -83,24 +94,21 @@ void DataParallel::check_module() const {
 Tensor DataParallel::forward_all(const std::vector<Tensor>& inputs) {
   const std::int64_t images = images_of(inputs);
   check_module();
-  const auto shares = split_batch(images, {.count = std::ssize(devices_)});
-  if (shares.size() <= 1) return module_->forward_all(part_of(inputs, 0, images, devices_[0]));
-
+  const std::vector<std::int64_t> ends = share_out(images, devices_.size());
+  const std::size_t used = ends.size() - 1;
   std::vector<std::vector<Tensor>> parts;
   std::vector<Replica> replicas;
-  std::int64_t begin = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    parts.push_back(part_of(inputs, begin, begin + shares[i], devices_[i]));
+  for (std::size_t i = 0; i < used; ++i) {
+    parts.push_back(part_of(inputs, ends[i], ends[i + 1], devices_[i]));
     if (i > 0) replicas.emplace_back(*module_, devices_[i]);
-    begin += shares[i];
   }
   // The first device comes last: what it writes to buffers then stays only if all have come so far.
-  std::vector<Tensor> outputs(shares.size());
-  for (std::size_t i = 1; i < shares.size(); ++i) outputs[i] = replicas[i - 1].forward(parts[i]);
+  std::vector<Tensor> outputs(used);
+  for (std::size_t i = 1; i < used; ++i) outputs[i] = replicas[i - 1].forward(parts[i]);
   outputs[0] = module_->forward_all(parts[0]);
   // Only now that all devices have their work may the first one wait for the others.
   for (Tensor& output : outputs) output = output.to(devices_[0]);
-  return cat(outputs);
+  return used == 1 ? outputs[0] : cat(outputs);
 }
 
 }  // namespace convoy
