@@ -421,7 +421,7 @@ TEST_CASE("reducer: a window that is given up ends the others'") {
   });
 }
 
-TEST_CASE("reducer: broadcast, in any layout and on any device") {
+TEST_CASE("reducer: broadcast, in any layout and on any device, small ones together") {
   const Conv2dShape shape{2, 16, 5, 5, 32, 3, 3};
   const LayoutId layout = context("cpu:0").kernels().conv2d_layouts(shape, DType::f32).weight;
   std::vector<std::vector<Values>> results(3);
@@ -430,7 +430,9 @@ TEST_CASE("reducer: broadcast, in any layout and on any device") {
     Reducer reducer(mine.named(), communicator);
     const std::vector<Tensor> all{Tensor::full(shape.weight(), rank + 5, cores(rank)),
                                   Tensor::full({2}, rank + 1, oracle(rank)),
-                                  Tensor::full({1}, rank + 7, {DType::i64, cores(rank).device})};
+                                  Tensor::full({1}, rank + 7, {DType::i64, cores(rank).device}),
+                                  Tensor::full({}, rank + 3, oracle(rank)),
+                                  Tensor::full({2}, rank + 4, {DType::i64, cores(rank).device})};
     if (rank == 2) Tensor(all[0]).relayout_(layout);
     reducer.broadcast(all);
     for (const Tensor& tensor : all) {
@@ -441,6 +443,8 @@ TEST_CASE("reducer: broadcast, in any layout and on any device") {
     CHECK(result.at(0) == Values(static_cast<std::size_t>(shape.weight().count()), 5));
     CHECK(result.at(1) == Values{1, 1});
     CHECK(result.at(2) == Values{7});
+    CHECK(result.at(3) == Values{3});
+    CHECK(result.at(4) == Values{4, 4});
   }
 }
 
