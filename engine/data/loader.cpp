@@ -54,8 +54,17 @@ void check_options(const LoaderOptions& o) {
   CONVOY_CHECK(o.threads >= 0 && o.threads <= 1024, "--loader-threads {}: 0 to 1024 expected",
                o.threads);
   CONVOY_CHECK(o.prefetch >= 1, "loader: prefetch of {} batches, at least 1 expected", o.prefetch);
-  CONVOY_CHECK(o.replicas >= 1 && o.replica >= 0 && o.replica < o.replicas,
-               "loader: replica {} of {}, 0 to replicas - 1 expected", o.replica, o.replicas);
+  CONVOY_CHECK(o.first_replica >= 0 && o.local_replicas >= 1 &&
+                   o.first_replica + o.local_replicas <= o.replicas,
+               "loader: {} replica(s) from {} on, but there are {}", o.local_replicas,
+               o.first_replica, o.replicas);
+}
+
+/// Where the images of this process's replicas lie in a batch of `count`.
+Share local_share(std::int64_t count, const LoaderOptions& o) {
+  const Share first = share_of(count, o.replicas, o.first_replica);
+  const Share last = share_of(count, o.replicas, o.first_replica + o.local_replicas - 1);
+  return {first.begin, last.begin + last.count - first.begin};
 }
 
 TransformOptions transform_options(const Dataset& dataset, const LoaderOptions& o) {
@@ -161,8 +170,9 @@ class Loader::Impl {
     auto slot = std::make_shared<Slot>();
     std::int64_t begin = epoch_->first + number * options_.batch;
     std::int64_t count = std::min(options_.batch, std::ssize(epoch_->order) - begin);
-    Share share = share_of(count, options_.replicas, options_.replica);
+    Share share = local_share(count, options_);
     slot->share = {begin + share.begin, share.count};
+    slot->batch.shares = shares_of(count, options_.replicas);
     slot->left = share.count;
     slot->batch.first = begin;
     slot->batch.batch_images = count;
@@ -300,14 +310,25 @@ class Loader::Impl {
     return {images, kChannels, options_.image_size, options_.image_size};
   }
 
+  /// Takes bad images off the replica whose share they were in.
+  void leave_out_of_shares(Slot& slot) const {
+    std::size_t place = 0;
+    for (int i = 0; i < options_.local_replicas; ++i) {
+      std::int64_t& share = slot.batch.shares[options_.first_replica + i];
+      const std::size_t end = place + static_cast<std::size_t>(share);
+      for (; place < end; ++place) share -= slot.reasons[place].empty() ? 0 : 1;
+    }
+  }
+
   HostBatch finished(Slot& slot) const {
     HostBatch& batch = slot.batch;
     for (std::size_t i = 0; i < slot.reasons.size(); ++i) {
       if (slot.reasons[i].empty()) continue;
-      batch.skipped.push_back(
-          {batch.ids[i], dataset_->image_path_or_name(batch.ids[i]), slot.reasons[i]});
+      batch.skipped.push_back({batch.ids[i], slot.share.begin + static_cast<std::int64_t>(i),
+                               dataset_->image_path_or_name(batch.ids[i]), slot.reasons[i]});
     }
     if (!batch.skipped.empty()) {
+      leave_out_of_shares(slot);
       keep_good(batch.x, width(), slot.reasons);
       keep_good(batch.targets, target_width(), slot.reasons);
       keep_good(batch.labels, 1, slot.reasons);

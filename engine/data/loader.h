@@ -30,19 +30,22 @@ struct LoaderOptions {
   BadImages bad_images = BadImages::stop;
   std::optional<Normalisation> normalisation;  // default: the set's own
   std::int64_t one_hot = 0;  // classes; above 0, labels also become targets of that width
-  int replica = 0;           // whose share of each batch is loaded
+  // Replicas share each batch; this process loads for `local_replicas` from `first_replica` on.
+  int first_replica = 0;
+  int local_replicas = 1;
   int replicas = 1;
 };
 
 /// An image that was passed over, and why.
 struct SkippedImage {
   std::int64_t id = 0;
+  std::int64_t position = 0;  // in the epoch's order
   std::string name;
   std::string reason;
 };
 
-/// The images (or rows) of one step. It may be empty: all its images bad, or no share in a short
-/// batch.
+/// The images (or rows) of one batch that this process works on, those of its first replica first.
+/// It may be empty: all its images bad, or no share in a short batch.
 struct HostBatch {
   std::int64_t images = 0;
   Shape shape;  // (images, 3, size, size) or (images, features)
@@ -54,6 +57,8 @@ struct HostBatch {
   std::vector<SkippedImage> skipped;
   std::int64_t first = 0;         // where the batch of all replicas starts in the epoch's order
   std::int64_t batch_images = 0;  // samples of all replicas, bad ones too
+  /// Images of each replica of the job; bad ones are left out where this process met them.
+  std::vector<std::int64_t> shares;
 };
 
 /// Loads one data set. Its methods are for one thread.

@@ -34,4 +34,10 @@ Share share_of(std::int64_t count, int parts, int part) {
   return {part * base + std::min<std::int64_t>(part, larger), base + (part < larger ? 1 : 0)};
 }
 
+std::vector<std::int64_t> shares_of(std::int64_t count, int parts) {
+  std::vector<std::int64_t> counts;
+  for (int part = 0; part < parts; ++part) counts.push_back(share_of(count, parts, part).count);
+  return counts;
+}
+
 }  // namespace convoy

@@ -22,4 +22,7 @@ struct Share {
 /// `count` images cut into `parts` shares as equal as can be, the first ones being the larger.
 Share share_of(std::int64_t count, int parts, int part);
 
+/// The counts of all `parts` shares: 10 over 4 are 3, 3, 2, 2.
+std::vector<std::int64_t> shares_of(std::int64_t count, int parts);
+
 }  // namespace convoy

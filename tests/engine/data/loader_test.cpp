@@ -134,7 +134,7 @@ TEST_CASE("loader: replicas share each batch, every image once") {
   std::vector<std::vector<HostBatch>> shares;
   for (int replica = 0; replica < 4; ++replica) {
     LoaderOptions options = options_of(32);
-    options.replica = replica;
+    options.first_replica = replica;
     options.replicas = 4;
     shares.push_back(load(set, options, 1));
     REQUIRE(shares.back().size() == 4);
@@ -149,6 +149,40 @@ TEST_CASE("loader: replicas share each batch, every image once") {
     }
   }
   CHECK(ids == epoch_order(5, 1, 97));
+}
+
+TEST_CASE("loader: a process with several replicas gets the images of all of them") {
+  auto set = synthetic_images({1, 0, 13}, 8, 4);  // batches of 10 and 3
+  auto whole = load(set, options_of(10), 1);
+  LoaderOptions options = options_of(10);
+  options.first_replica = 1;
+  options.local_replicas = 2;
+  options.replicas = 4;  // shares of 3, 3, 2, 2 and 1, 1, 1, 0
+  auto part = load(set, options, 1);
+  REQUIRE(part.size() == 2);
+  CHECK(part[0].shares == std::vector<std::int64_t>{3, 3, 2, 2});
+  CHECK(part[1].shares == std::vector<std::int64_t>{1, 1, 1, 0});
+  auto slice = [](const std::vector<std::int64_t>& ids, int begin, int end) {
+    return std::vector<std::int64_t>(ids.begin() + begin, ids.begin() + end);
+  };
+  CHECK(part[0].ids == slice(whole[0].ids, 3, 8));
+  CHECK(part[1].ids == slice(whole[1].ids, 1, 3));
+}
+
+TEST_CASE("loader: a skipped image is missing in its replica's share") {
+  auto set =
+      std::make_shared<FailingSet>(std::set<std::int64_t>{2, 4, 9}, FailingSet::How::bad_image);
+  LoaderOptions options = options_of(10);  // shares: 0..3, 4..6, 7..9
+  options.train = false;
+  options.bad_images = BadImages::skip;
+  options.first_replica = 1;
+  options.local_replicas = 2;
+  options.replicas = 3;
+  auto batches = load(set, options);
+  CHECK(batches[0].shares == std::vector<std::int64_t>{4, 2, 2});
+  CHECK(batches[0].ids == std::vector<std::int64_t>{5, 6, 7, 8});
+  REQUIRE(batches[0].skipped.size() == 2);
+  CHECK(batches[0].skipped[1].position == 9);
 }
 
 TEST_CASE("loader: 32 copies of one image are varied in 32 ways, the same for any threads") {
@@ -223,7 +257,7 @@ TEST_CASE("loader: skipped images leave their place empty") {
       std::int64_t images = 0;
       for (int replica = 0; replica < replicas; ++replica) {
         options.replicas = replicas;
-        options.replica = replica;
+        options.first_replica = replica;
         for (const HostBatch& batch : load(set, options)) {
           images += batch.images;
           CHECK(batch.shape[0] == batch.images);
@@ -379,8 +413,8 @@ TEST_CASE("loader: impossible settings") {
   options.prefetch = 0;
   fails(options, "prefetch of 0");
   options = options_of(4);
-  options.replica = 1;
-  fails(options, "replica 1 of 1");
+  options.first_replica = 1;
+  fails(options, "1 replica(s) from 1 on, but there are 1");
   options = options_of(4);
   options.normalisation = Normalisation{{0, 0, 0}, {1, 0, 1}};
   fails(options, "deviation 0");
