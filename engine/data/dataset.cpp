@@ -34,7 +34,7 @@ class FirstSamples : public Dataset {
     all_->read_row(i, features, targets);
   }
   std::vector<std::string> notes() const override { return all_->notes(); }
-  std::vector<std::string> reading_notes() const override { return all_->reading_notes(); }
+  std::vector<std::int64_t> rotated_images() const override { return all_->rotated_images(); }
   std::string fingerprint() const override {
     Fingerprint hash;
     hash.add_number(size_);
@@ -73,6 +73,12 @@ void check_labels(const Dataset& dataset, std::int64_t classes) {
                   classes - 1);
     }
   }
+}
+
+std::string rotation_note(std::int64_t images) {
+  if (images == 0) return {};
+  return fmt::format("{} image{} a rotation (EXIF); pixels are used as stored", images,
+                     images == 1 ? " carries" : "s carry");
 }
 
 void check_class_names(const std::vector<std::string>& expected, const std::string& expected_by,

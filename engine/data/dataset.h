@@ -72,12 +72,15 @@ class Dataset {
 
   /// Lines to print when the set has been opened: "ignored 4 hidden or foreign entries".
   virtual std::vector<std::string> notes() const { return {}; }
-  /// Lines that reading has shown so far: "1 image carries a rotation (pixels are used as stored)".
-  virtual std::vector<std::string> reading_notes() const { return {}; }
+  /// The images read so far that carry a rotation, in order.
+  virtual std::vector<std::int64_t> rotated_images() const { return {}; }
 
   /// XXH3-128 of names, sizes and labels, wherever the files lie: equal for equal data.
   virtual std::string fingerprint() const = 0;
 };
+
+/// "1 image carries a rotation (EXIF); pixels are used as stored"; empty for 0.
+std::string rotation_note(std::int64_t images);
 
 /// `data` unless every label is in 0..classes-1: the first place, its value and the range.
 void check_labels(const Dataset& dataset, std::int64_t classes);

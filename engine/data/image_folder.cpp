@@ -40,15 +40,16 @@ class FolderDataset : public Dataset {
 
   Image read(std::int64_t i) const override {
     Image image = read_image_file(path(i), max_pixels_);
-    if (image.rotated && !rotated_[i].exchange(true)) ++rotations_;
+    if (image.rotated) rotated_[i] = true;
     return image;
   }
 
-  std::vector<std::string> reading_notes() const override {
-    std::int64_t count = rotations_;
-    if (count == 0) return {};
-    return {fmt::format("{} image{} a rotation (EXIF); pixels are used as stored", count,
-                        count == 1 ? " carries" : "s carry")};
+  std::vector<std::int64_t> rotated_images() const override {
+    std::vector<std::int64_t> images;
+    for (std::size_t i = 0; i < rotated_.size(); ++i) {
+      if (rotated_[i]) images.push_back(static_cast<std::int64_t>(i));
+    }
+    return images;
   }
 
   std::string fingerprint() const override {
@@ -72,7 +73,6 @@ class FolderDataset : public Dataset {
   std::int64_t max_pixels_;
   // What reading has shown; several threads read.
   mutable std::vector<std::atomic<bool>> rotated_;
-  mutable std::atomic<std::int64_t> rotations_ = 0;
 };
 
 void check_layout(const FoundFolder& found, const std::string& folder) {

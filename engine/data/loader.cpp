@@ -320,6 +320,16 @@ class Loader::Impl {
     }
   }
 
+  std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& shares) const {
+    std::vector<std::int64_t> starts;
+    std::int64_t start = 0;
+    for (int i = 0; i < options_.local_replicas; ++i) {
+      starts.push_back(start);
+      start += shares[options_.first_replica + i];
+    }
+    return starts;
+  }
+
   HostBatch finished(Slot& slot) const {
     HostBatch& batch = slot.batch;
     for (std::size_t i = 0; i < slot.reasons.size(); ++i) {
@@ -335,6 +345,7 @@ class Loader::Impl {
       keep_good(batch.ids, 1, slot.reasons);
     }
     batch.images = std::ssize(batch.ids);
+    batch.starts = starts_of(batch.shares);
     batch.shape = shape_of(batch.images);
     batch.target_width = target_width();
     return std::move(batch);

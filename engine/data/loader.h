@@ -59,6 +59,7 @@ struct HostBatch {
   std::int64_t batch_images = 0;  // samples of all replicas, bad ones too
   /// Images of each replica of the job; bad ones are left out where this process met them.
   std::vector<std::int64_t> shares;
+  std::vector<std::int64_t> starts;  // where those of each of this process's replicas start
 };
 
 /// Loads one data set. Its methods are for one thread.

@@ -1,7 +1,9 @@
 #include "engine/train/batch_plan.h"
 
 #include <algorithm>
+#include <numeric>
 
+#include "engine/data/order.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -9,6 +11,34 @@ namespace {
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) {
   return (a + b - 1) / b;
+}
+
+// Images of micro-batch `pass` of a share; 0 beyond its last one.
+std::int64_t part_of(std::int64_t share, std::size_t pass, const MicroBatchRule& rule) {
+  const std::vector<std::int64_t> parts = split_batch(share, rule);
+  return pass < parts.size() ? parts[pass] : 0;
+}
+
+std::int64_t group_at(const std::vector<std::int64_t>& shares, std::size_t pass,
+                      const MicroBatchRule& rule) {
+  return std::accumulate(
+      shares.begin(), shares.end(), std::int64_t{0},
+      [&](std::int64_t sum, std::int64_t share) { return sum + part_of(share, pass, rule); });
+}
+
+// The last micro-batch of any of them, which is the smallest group.
+std::int64_t drop_together(std::vector<std::int64_t>& shares, const MicroBatchRule& rule,
+                           std::int64_t least) {
+  std::int64_t dropped = 0;
+  for (;;) {
+    std::size_t passes = 0;
+    for (std::int64_t share : shares) passes = std::max(passes, split_batch(share, rule).size());
+    if (passes == 0) return dropped;
+    const std::int64_t group = group_at(shares, passes - 1, rule);
+    if (group >= least) return dropped;
+    for (std::int64_t& share : shares) share -= part_of(share, passes - 1, rule);
+    dropped += group;
+  }
 }
 
 }  // namespace
@@ -32,6 +62,41 @@ std::vector<std::int64_t> split_batch(std::int64_t images, const MicroBatchRule&
   return parts;
 }
 
+std::vector<std::int64_t> passes_of(const std::vector<std::int64_t>& shares,
+                                    const Division& division) {
+  std::vector<std::int64_t> passes;
+  for (std::int64_t share : shares) passes.push_back(std::ssize(split_batch(share, division.rule)));
+  if (!division.together || passes.empty()) return passes;
+  return std::vector<std::int64_t>(passes.size(), *std::max_element(passes.begin(), passes.end()));
+}
+
+std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& shares,
+                                    const Division& division) {
+  std::vector<std::int64_t> groups;
+  if (!division.together) {
+    for (std::int64_t share : shares) {
+      for (std::int64_t part : split_batch(share, division.rule)) groups.push_back(part);
+    }
+    return groups;
+  }
+  const std::vector<std::int64_t> passes = passes_of(shares, division);
+  const auto count = static_cast<std::size_t>(passes.empty() ? 0 : passes.front());
+  for (std::size_t k = 0; k < count; ++k) groups.push_back(group_at(shares, k, division.rule));
+  return groups;
+}
+
+std::int64_t drop_small_groups(std::vector<std::int64_t>& shares, const Division& division,
+                               std::int64_t least) {
+  if (division.together) return drop_together(shares, division.rule, least);
+  std::int64_t dropped = 0;
+  for (std::int64_t& share : shares) {
+    std::vector<std::int64_t> alone = {share};
+    dropped += drop_together(alone, division.rule, least);
+    share = alone[0];
+  }
+  return dropped;
+}
+
 std::int64_t EpochPlan::steps() const {
   return ceil_div(images, batch * accumulate);
 }
@@ -41,11 +106,13 @@ WindowPlan EpochPlan::window_at(std::int64_t first) const {
   return {first, count, ceil_div(count, batch)};
 }
 
-std::int64_t EpochPlan::smallest_micro_batch(const MicroBatchRule& rule) const {
+std::int64_t EpochPlan::smallest_group(const Division& division) const {
   const std::int64_t rest = images % batch;
   std::int64_t smallest = images;
   for (std::int64_t size : {std::min(batch, images), rest}) {
-    if (size > 0) smallest = std::min(smallest, split_batch(size, rule).back());
+    for (std::int64_t group : groups_of(shares_of(size, division.replicas), division)) {
+      smallest = std::min(smallest, group);
+    }
   }
   return smallest;
 }

@@ -16,6 +16,26 @@ struct MicroBatchRule {
 /// Images of each micro-batch of a batch of `images`: 8 in 3 parts are 3, 3, 2; of size 3 too.
 std::vector<std::int64_t> split_batch(std::int64_t images, const MicroBatchRule& rule);
 
+/// How the replicas of a run work on a batch.
+struct Division {
+  int replicas = 1;
+  MicroBatchRule rule = {};
+  bool together = false;  ///< batch norm joins micro-batch k of all replicas (the `sync` modes)
+};
+
+/// Micro-batches that each replica runs for a batch of these shares: in `sync` modes all run as
+/// many as the one that has most, which are empty where a share is smaller.
+std::vector<std::int64_t> passes_of(const std::vector<std::int64_t>& shares,
+                                    const Division& division);
+
+/// Images that batch norm normalises together, group by group; empty groups are left out.
+std::vector<std::int64_t> groups_of(const std::vector<std::int64_t>& shares,
+                                    const Division& division);
+
+/// Takes the last images off shares until no group has fewer than `least`. Returns how many.
+std::int64_t drop_small_groups(std::vector<std::int64_t>& shares, const Division& division,
+                               std::int64_t least);
+
 /// One optimizer step: `batches` batches of up to `batch` images of an epoch, from `first` on.
 struct WindowPlan {
   std::int64_t first = 0;
@@ -33,8 +53,8 @@ struct EpochPlan {
   std::int64_t steps() const;
   /// The window that starts at position `first` of the epoch's order.
   WindowPlan window_at(std::int64_t first) const;
-  /// The fewest images that a micro-batch of the epoch has.
-  std::int64_t smallest_micro_batch(const MicroBatchRule& rule) const;
+  /// The fewest images of the epoch that batch norm normalises together.
+  std::int64_t smallest_group(const Division& division) const;
 };
 
 }  // namespace convoy

@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "engine/train/ranks.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -20,6 +21,10 @@ LoaderOptions loader_options(const Settings& settings, std::int64_t image_size, 
 std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
                                     bool training) {
   LoaderOptions options = loader_options(job.settings, job.image_size, training);
+  const Ranks ranks(job.group);
+  options.first_replica = ranks.first_replica();
+  options.local_replicas = ranks.local_replicas();
+  options.replicas = ranks.replicas();
   options.normalisation = job.normalisation.value_or(job.data.train->normalisation());
   if (job.settings.loss == "mse" && dataset->kind() == SampleKind::images) {
     options.one_hot = job.network->out();
@@ -35,8 +40,9 @@ void tell_skipped(const std::vector<SkippedImage>& skipped, std::int64_t images,
 }
 
 std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, std::int64_t epoch,
-                                  const StopRequest& stop,
+                                  const std::function<bool()>& stopping,
                                   const std::vector<Observer*>& observers) {
+  const Ranks ranks(job.group);
   const std::int64_t total = job.data.validation->size();
   std::unique_ptr<Loader> loader = make_loader(job, job.data.validation, false);
   loader->start_epoch(0);
@@ -44,14 +50,15 @@ std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, st
   std::int64_t done = 0;
   std::vector<SkippedImage> skipped;
   while (std::optional<HostBatch> batch = loader->next()) {
-    if (stop.requested()) return std::nullopt;
+    if (stopping()) return std::nullopt;
+    ranks.enter(Activity::evaluating);
     sums += runner.evaluate(*batch);
     done += batch->batch_images;
     skipped.insert(skipped.end(), batch->skipped.begin(), batch->skipped.end());
     for (Observer* observer : observers) observer->on_eval_progress(done, total);
     loader->recycle(std::move(*batch));
   }
-  tell_skipped(skipped, total, observers);
+  tell_skipped(ranks.all_skipped(skipped), total, observers);
   if (sums.images == 0) CONVOY_FAIL(data, "eval: no image of {} could be used", total);
   const auto images = static_cast<double>(sums.images);
   const bool classes = job.data.validation->kind() == SampleKind::images;

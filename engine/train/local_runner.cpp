@@ -1,9 +1,11 @@
 #include "engine/train/local_runner.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
+#include "engine/io/hash.h"
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
 #include "kernels/base/error.h"
@@ -24,7 +26,7 @@ std::string text_of(double value) {
 // Images begin..end-1 of a flat host array, `width` numbers each.
 Tensor rows_of(const std::vector<float>& values, std::int64_t begin, const Shape& shape,
                const Device& device) {
-  const std::int64_t width = shape.count() / shape[0];
+  const std::int64_t width = shape.with(0, 1).count();
   return Tensor::from_host(values.data() + begin * width, shape, {DType::f32, device});
 }
 
@@ -62,13 +64,21 @@ void LocalRunner::begin(const Window& window) {
 }
 
 void LocalRunner::add_batch(const HostBatch& batch) {
-  const double scale = 1 / static_cast<double>(window_.images);
-  std::int64_t begin = 0;
-  for (std::int64_t images : split_batch(batch.images, options_.micro_batches)) {
-    const std::int64_t end = begin + images;
+  add_part(batch, {.begin = 0, .images = batch.images});
+}
+
+void LocalRunner::add_part(const HostBatch& batch, const BatchPart& part,
+                           const std::function<void()>& before_last) {
+  const double scale = window_.images > 0 ? 1 / static_cast<double>(window_.images) : 0;
+  std::vector<std::int64_t> micro_batches = split_batch(part.images, options_.micro_batches);
+  micro_batches.resize(std::max(micro_batches.size(), static_cast<std::size_t>(part.passes)));
+  std::int64_t begin = part.begin;
+  for (std::size_t i = 0; i < micro_batches.size(); ++i) {
+    const std::int64_t end = begin + micro_batches[i];
     const Tensor x = input(batch, begin, end);
     const Tensor loss =
         loss_of(batch, begin, end, network_->forward(x), scale, options_.label_smoothing);
+    if (before_last && i + 1 == micro_batches.size()) before_last();
     loss.backward();
     open_.push_back({loss.detach(), x});
     // The loss before this one is most likely there: reading it does not hold up the device, and
@@ -80,15 +90,22 @@ void LocalRunner::add_batch(const HostBatch& batch) {
 }
 
 StepResult LocalRunner::finish() {
-  StepResult result;
+  const double loss = finish_losses();
+  return {loss, update()};
+}
+
+double LocalRunner::finish_losses() {
   settle_losses(0);
-  result.loss = loss_;
-  result.grad_norm = checked_norm();
+  return loss_;
+}
+
+double LocalRunner::update() {
+  const double norm = checked_norm();
   // The clipped norm is the bound itself, as torch.nn.utils.clip_grad_norm_ has it.
   const double scale =
-      options_.clip_grad > 0 ? std::min(1.0, options_.clip_grad / (result.grad_norm + 1e-6)) : 1.0;
+      options_.clip_grad > 0 ? std::min(1.0, options_.clip_grad / (norm + 1e-6)) : 1.0;
   if (window_.images > 0) optimizer_->step(scale);
-  return result;
+  return norm;
 }
 
 // Reads the losses of all open micro-batches but the last `but`.
@@ -118,7 +135,8 @@ double LocalRunner::checked_norm() {
   std::vector<std::string> names;
   for (const auto& [name, parameter] : network_->named_parameters()) {
     if (!parameter.grad().defined()) continue;
-    gradients.push_back(parameter.grad());
+    const Tensor gradient = parameter.grad().detach();
+    gradients.push_back(options_.row_major_norm ? gradient.with_layout(kPlain) : gradient);
     names.push_back(name);
   }
   const std::vector<double> squares = squared_norms(gradients);
@@ -135,26 +153,46 @@ double LocalRunner::checked_norm() {
   CONVOY_FAIL(numerics, "step {}: the gradient norm is {}", window_.step, std::sqrt(sum));
 }
 
-EvalSums LocalRunner::evaluate(const HostBatch& batch) {
-  EvalSums sums;
-  if (batch.images == 0) return sums;
+void LocalRunner::settle_layouts(const HostBatch& batch) {
   NoGradScope no_grad;
   network_->eval();
-  const Tensor x = input(batch, 0, batch.images);
+  network_->forward(
+      Tensor::zeros(batch.shape.with(0, 1), {options_.dtype, options_.device}));
+  network_->train();
+}
+
+EvalSums LocalRunner::evaluate(const HostBatch& batch) {
+  return evaluate_part(batch, {.begin = 0, .images = batch.images});
+}
+
+EvalSums LocalRunner::evaluate_part(const HostBatch& batch, const BatchPart& part) {
+  EvalSums sums;
+  if (part.images == 0) return sums;
+  NoGradScope no_grad;
+  network_->eval();
+  const std::int64_t end = part.begin + part.images;
+  const Tensor x = input(batch, part.begin, end);
   const Tensor output = network_->forward(x);
-  sums.loss = loss_of(batch, 0, batch.images, output, 1, 0).item();
+  sums.loss = loss_of(batch, part.begin, end, output, 1, 0).item();
   if (!std::isfinite(sums.loss)) fail_loss("evaluation", sums.loss, x);
-  sums.images = batch.images;
+  sums.images = part.images;
   if (!batch.labels.empty()) {
-    count_top(output.to_vector<double>(), output.size(1), batch.labels.data(), sums);
+    count_top(output.to_vector<double>(), output.size(1), batch.labels.data() + part.begin, sums);
   }
   return sums;
 }
 
+std::vector<std::string> LocalRunner::weights_hashes() {
+  return {weights_hash(finite_model())};
+}
+
 TrainingTensors LocalRunner::tensors() {
+  return {finite_model(), to_arrays(optimizer_->state_dict()), optimizer_->steps()};
+}
+
+// Copies of the network's state.
+std::vector<NamedArray> LocalRunner::finite_model() {
   const NamedTensors state = network_->state_dict();
-  TrainingTensors result{to_arrays(state), to_arrays(optimizer_->state_dict()),
-                         optimizer_->steps()};
   std::vector<Tensor> values;
   NamedTensors floating;
   for (const auto& entry : state) {
@@ -169,7 +207,7 @@ TrainingTensors LocalRunner::tensors() {
                   window_.step, floating[i].first);
     }
   }
-  return result;
+  return to_arrays(state);
 }
 
 std::uint64_t LocalRunner::tensor_bytes() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct LocalRunnerOptions {
   double label_smoothing = 0;
   double clip_grad = 0;  ///< largest gradient norm; 0: no clipping
   MicroBatchRule micro_batches;
+  /// The gradient norm is added up in row-major order, whatever layouts gradients have: those of
+  /// several replicas only come to theirs after the first step.
+  bool row_major_norm = false;
 };
 
 class LocalRunner : public StepRunner {
@@ -33,9 +37,25 @@ class LocalRunner : public StepRunner {
   void add_batch(const HostBatch& batch) override;
   StepResult finish() override;
   EvalSums evaluate(const HostBatch& batch) override;
+  std::vector<std::string> weights_hashes() override;
   TrainingTensors tensors() override;
   std::uint64_t tensor_bytes() const override;
   void load(const TrainingTensors& tensors) override;
+
+  // The same for one of several replicas, which share a batch.
+
+  /// Forward and backward of one part; `before_last` is called before its last backward.
+  void add_part(const HostBatch& batch, const BatchPart& part,
+                const std::function<void()>& before_last = {});
+  /// Sum of the losses of this replica's images, each over the window's images. Waits for the
+  /// device.
+  double finish_losses();
+  /// Updates the weights; the gradients are those of all replicas by now. Returns their norm.
+  double update();
+  /// Gives the weights the layouts that they take for one of `batch`'s images: replicas without
+  /// images would keep others.
+  void settle_layouts(const HostBatch& batch);
+  EvalSums evaluate_part(const HostBatch& batch, const BatchPart& part);
 
  private:
   Tensor input(const HostBatch& batch, std::int64_t begin, std::int64_t end) const;
@@ -43,6 +63,7 @@ class LocalRunner : public StepRunner {
                  double scale, double smoothing) const;
   void settle_losses(std::size_t but);
   double checked_norm();
+  std::vector<NamedArray> finite_model();
   [[noreturn]] void fail_loss(const std::string& when, double loss, const Tensor& x);
 
   std::shared_ptr<Network> network_;

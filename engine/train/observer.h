@@ -16,8 +16,15 @@ struct RunInfo {
   std::int64_t classes = 0;
   std::int64_t image_size = 0;
   std::string bn;
-  std::vector<std::string> devices;       ///< names
+  std::vector<std::string> devices;       ///< names, of all workers
   std::vector<std::string> device_texts;  ///< what each is
+  std::vector<std::int64_t> threads;      ///< of each worker
+  std::vector<std::string> hosts;         ///< of each process
+  std::int64_t replicas = 1;
+  std::int64_t world = 1;  ///< workers of all processes
+  std::string comm;        ///< how they talk to each other; empty: there is one
+  /// Whose running statistics of batch norm are the network's: "replica 0", "all replicas".
+  std::string running_statistics;
   std::int64_t train_images = 0;
   std::int64_t val_images = 0;
   std::int64_t steps_per_epoch = 0;

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "kernels/base/error.h"
 
@@ -104,6 +105,46 @@ std::string find_folder(const std::string& from, std::vector<std::string>& notes
   return *newest.folder;
 }
 
+// What one process reads and all need.
+struct Saved {
+  ProgressState state;
+  TrainingTensors tensors;
+};
+
+Saved read_saved(const TrainingJob& job, const std::string& from, std::vector<std::string>& notes) {
+  const std::string folder = find_folder(from, notes);
+  CheckpointContent content = load_checkpoint(folder);
+  const Manifest& manifest = content.manifest;
+  check_same_run(job, manifest);
+  note_changes(job, manifest, notes);
+  notes.push_back(fmt::format("resume: from {}: epoch {}, step {}, {} images of the epoch done",
+                              folder, manifest.epoch, manifest.step, manifest.images_done));
+  Saved saved;
+  saved.state.step = manifest.step;
+  saved.state.epoch = manifest.epoch;
+  saved.state.images_done = manifest.images_done;
+  saved.state.best_value = figure(manifest.metrics, "best_value");
+  saved.state.best_epoch = static_cast<std::int64_t>(figure(manifest.metrics, "best_epoch"));
+  saved.tensors = {std::move(content.model), std::move(content.optimizer),
+                   static_cast<std::int64_t>(figure(manifest.optimizer_scalars, "steps"))};
+  return saved;
+}
+
+// A state on its way to the other processes, with every bit of its numbers.
+std::string text_of(const ProgressState& state) {
+  return fmt::format("{} {} {} {} {}", state.step, state.epoch, state.images_done, state.best_epoch,
+                     state.best_value);
+}
+
+ProgressState state_of(const std::string& text) {
+  ProgressState state;
+  std::istringstream in(text);
+  std::string best_value;  // may be nan
+  in >> state.step >> state.epoch >> state.images_done >> state.best_epoch >> best_value;
+  state.best_value = std::strtod(best_value.c_str(), nullptr);
+  return state;
+}
+
 }  // namespace
 
 CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState& state,
@@ -133,24 +174,17 @@ CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState
   return content;
 }
 
-ProgressState resume(const TrainingJob& job, const std::string& from, StepRunner& runner,
-                     std::vector<std::string>& notes) {
-  const std::string folder = find_folder(from, notes);
-  CheckpointContent content = load_checkpoint(folder);
-  const Manifest& saved = content.manifest;
-  check_same_run(job, saved);
-  note_changes(job, saved, notes);
-  runner.load({std::move(content.model), std::move(content.optimizer),
-               static_cast<std::int64_t>(figure(saved.optimizer_scalars, "steps"))});
-  notes.push_back(fmt::format("resume: from {}: epoch {}, step {}, {} images of the epoch done",
-                              folder, saved.epoch, saved.step, saved.images_done));
-  ProgressState state;
-  state.step = saved.step;
-  state.epoch = saved.epoch;
-  state.images_done = saved.images_done;
-  state.best_value = figure(saved.metrics, "best_value");
-  state.best_epoch = static_cast<std::int64_t>(figure(saved.metrics, "best_epoch"));
-  return state;
+ProgressState resume(const TrainingJob& job, const std::string& from, const Ranks& ranks,
+                     StepRunner& runner, std::vector<std::string>& notes) {
+  Saved saved;
+  if (ranks.leads()) saved = read_saved(job, from, notes);
+  saved.state = state_of(ranks.from_leader(text_of(saved.state)));
+  TrainingTensors& tensors = saved.tensors;
+  tensors.optimizer_steps = std::stoll(ranks.from_leader(std::to_string(tensors.optimizer_steps)));
+  tensors.model = ranks.arrays_from_leader(std::move(tensors.model));
+  tensors.optimizer = ranks.arrays_from_leader(std::move(tensors.optimizer));
+  runner.load(tensors);
+  return saved.state;
 }
 
 }  // namespace convoy

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/io/checkpoint.h"
+#include "engine/train/ranks.h"
 #include "engine/train/step_runner.h"
 #include "engine/train/trainer.h"
 
@@ -27,9 +28,9 @@ CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState
                                      TrainingTensors tensors);
 
 /// The state of `from`, a step folder or a run's folder (then its newest valid one), loaded into
-/// `runner`. Lines to print go to `notes`. `checkpoint` if there is none; `usage` or `data` if the
+/// `runner`. The leading process reads it and sends it to the others. Lines to print go to `notes`. `checkpoint` if there is none; `usage` or `data` if the
 /// run is another one: model, classes, image size, seed, optimizer, loss, precision, data.
-ProgressState resume(const TrainingJob& job, const std::string& from, StepRunner& runner,
-                     std::vector<std::string>& notes);
+ProgressState resume(const TrainingJob& job, const std::string& from, const Ranks& ranks,
+                     StepRunner& runner, std::vector<std::string>& notes);
 
 }  // namespace convoy

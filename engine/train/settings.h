@@ -49,7 +49,7 @@ struct Settings {
 
   // layout
   std::vector<std::string> devices = {"cpu:0"};
-  std::int64_t replicas = 1;
+  std::optional<std::int64_t> replicas;  // as many as there are workers
   std::string stages = "1";
   std::string cut = "auto";
   std::string schedule = "1f1b";

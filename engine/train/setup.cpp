@@ -3,13 +3,13 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
 #include "engine/train/defaults.h"
-#include "engine/train/local_runner.h"
-#include "engine/train/trainer.h"
+#include "engine/train/data_parallel_runner.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
@@ -77,9 +77,9 @@ std::optional<int> threads_of(const Settings& settings) {
                           : threads_of_environment();
 }
 
-DeviceContext& prepare_device(const Settings& settings) {
+DeviceContext& prepare_device(const Settings& settings, std::size_t which) {
   const std::optional<int> threads = threads_of(settings);
-  DeviceContext& device = context(Device(settings.devices.at(0)));
+  DeviceContext& device = context(Device(settings.devices.at(which)));
   if (threads) device.set_threads(*threads);
   if (settings.device_memory) {
     device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
@@ -93,20 +93,26 @@ DType dtype_of_precision(const Settings& settings) {
   CONVOY_CHECK(settings.precision == "fp64",
                "--precision {} is not in this build yet, expected fp32, or fp64 on ref:0",
                settings.precision);
-  const Device device(settings.devices.at(0));
-  CONVOY_CHECK(device.type == DeviceType::ref,
-               "--precision fp64 needs --devices ref:0, but the device is {}", to_string(device));
+  for (const std::string& name : settings.devices) {
+    const Device device(name);
+    CONVOY_CHECK(device.type == DeviceType::ref,
+                 "--precision fp64 needs --devices ref:0, but the device is {}",
+                 to_string(device));
+  }
   return DType::f64;
 }
 
 BatchNormMode batch_norm_mode(const Settings& settings) {
-  if (settings.bn == "micro") return BatchNormMode::micro;
-  if (settings.bn == "deferred") return BatchNormMode::deferred;
-  if (settings.bn == "frozen") return BatchNormMode::frozen;
-  CONVOY_FAIL(usage,
-              "--bn {} needs several replicas, which are not in this build yet; expected micro, "
-              "deferred or frozen",
-              settings.bn);
+  if (settings.bn == "micro" || settings.bn == "sync") return BatchNormMode::micro;
+  if (settings.bn == "deferred" || settings.bn == "deferred+sync") return BatchNormMode::deferred;
+  CONVOY_CHECK(settings.bn == "frozen",
+               "--bn {} is none of micro, deferred, sync, frozen, deferred+sync", settings.bn);
+  return BatchNormMode::frozen;
+}
+
+Division division_of(const Settings& settings, int replicas) {
+  const bool sync = settings.bn == "sync" || settings.bn == "deferred+sync";
+  return {replicas, {settings.micro_batch_size, settings.micro_batches}, sync && replicas > 1};
 }
 
 std::int64_t image_size_of(const Settings& settings) {
@@ -127,22 +133,60 @@ DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t
   return open_data(parse_data_spec(settings.data), options);
 }
 
-std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
-  const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
-  CONVOY_CHECK(settings.devices.size() == 1, "devices: {} given, this build trains on one",
-               settings.devices.size());
+namespace {
+
+LocalRunnerOptions runner_options(const Settings& settings, std::size_t which) {
   LocalRunnerOptions options;
-  options.device = prepare_device(settings).device();
+  options.device = prepare_device(settings, which).device();
   options.dtype = dtype_of_precision(settings);
   options.loss = settings.loss == "mse" ? LossKind::mse : LossKind::cross_entropy;
   options.label_smoothing = settings.label_smoothing;
   options.clip_grad = settings.clip_grad;
   options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
-  job.network->to(options.dtype);
-  job.network->to(options.device);
-  set_batch_norm_mode(*job.network, batch_norm_mode(settings));
-  auto optimizer = make_optimizer(settings, job.network->named_parameters());
-  return std::make_unique<LocalRunner>(job.network, std::move(optimizer), options);
+  return options;
+}
+
+Replica make_replica(const TrainingJob& job, const Settings& settings, std::size_t which) {
+  Replica replica;
+  replica.options = runner_options(settings, which);
+  if (which > 0) CONVOY_CHECK(job.make_network, "training: nothing makes a second network");
+  replica.network = which == 0 ? job.network : job.make_network();
+  replica.network->to(replica.options.dtype);
+  replica.network->to(replica.options.device);
+  set_batch_norm_mode(*replica.network, batch_norm_mode(settings));
+  replica.optimizer = make_optimizer(settings, replica.network->named_parameters());
+  return replica;
+}
+
+// Two workers on one device would wait for each other in one queue.
+void check_devices(const std::vector<std::string>& devices, int workers) {
+  CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)",
+               devices.size(), workers);
+  std::set<Device> seen;
+  for (const std::string& name : devices) {
+    CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
+                 to_string(Device(name)));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
+  const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
+  const Ranks ranks(job.group);
+  check_devices(settings.devices, ranks.local_replicas());
+  std::vector<Replica> replicas;
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) {
+    replicas.push_back(make_replica(job, settings, i));
+  }
+  if (job.group) {
+    return std::make_unique<DataParallelRunner>(*job.group, std::move(replicas),
+                                                division_of(settings, ranks.replicas()),
+                                                job.buckets);
+  }
+  Replica& only = replicas.front();
+  return std::make_unique<LocalRunner>(std::move(only.network), std::move(only.optimizer),
+                                       only.options);
 }
 
 }  // namespace convoy

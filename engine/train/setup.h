@@ -6,7 +6,10 @@
 #include <string>
 
 #include "engine/ops/ops.h"
+#include "engine/train/batch_plan.h"
+#include "engine/train/ranks.h"
 #include "engine/train/settings.h"
+#include "engine/train/trainer.h"
 #include "kernels/base/context.h"
 #include "kernels/base/dtype.h"
 
@@ -16,13 +19,25 @@ namespace convoy {
 /// number that no machine of so few cores could carry.
 std::optional<int> threads_of(const Settings& settings);
 
-/// The first of settings.devices, with threads and memory cap applied.
-DeviceContext& prepare_device(const Settings& settings);
+/// How many workers, of all processes of this host, run on this process's cores. Collective.
+int workers_on_these_cores(const Ranks& ranks);
 
-/// The element type of settings.precision; `usage` where the first device's kernels lack it.
+/// Threads of each worker of this process: what threads_of() says, else its part of the cores.
+int threads_per_worker(const Settings& settings, const Group* group);
+
+/// One of settings.devices, with threads and memory cap applied.
+DeviceContext& prepare_device(const Settings& settings, std::size_t which = 0);
+
+/// The element type of settings.precision; `usage` where a device's kernels lack it.
 DType dtype_of_precision(const Settings& settings);
 
-/// The mode of settings.bn; `usage` for those that need several replicas.
+/// When running statistics change, as settings.bn says.
 BatchNormMode batch_norm_mode(const Settings& settings);
+
+/// How `replicas` replicas divide a batch. One replica alone makes `sync` the same as `micro`.
+Division division_of(const Settings& settings, int replicas);
+
+/// Fills in what runs where: workers, devices, threads, hosts. Collective.
+void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info);
 
 }  // namespace convoy

@@ -14,13 +14,22 @@ namespace convoy {
 /// The batches behind one optimizer step.
 struct Window {
   std::int64_t step = 0;    ///< for messages
-  std::int64_t images = 0;  ///< of all batches, those passed over left out
+  std::int64_t images = 0;  ///< of all batches and replicas, those passed over left out
   double lr = 0;
+  std::int64_t batches = 1;
 };
 
 struct StepResult {
   double loss = 0;       ///< mean over the window's images
   double grad_norm = 0;  ///< before clipping
+};
+
+/// The images of a batch that one replica works on, and in how many micro-batches; those beyond
+/// its images are empty.
+struct BatchPart {
+  std::int64_t begin = 0;
+  std::int64_t images = 0;
+  std::int64_t passes = 0;
 };
 
 /// Sums over images; counts are integers, so that no image is lost in a large set.
@@ -46,6 +55,8 @@ struct TrainingTensors {
   std::int64_t optimizer_steps = 0;  ///< fewer than the run's where all images were passed over
 };
 
+/// Where a run has several processes, each has its own runner, and all make the same calls; results
+/// are those of all.
 class StepRunner {
  public:
   virtual ~StepRunner() = default;
@@ -59,11 +70,18 @@ class StepRunner {
   /// Sums over a batch with running statistics, without changing anything.
   virtual EvalSums evaluate(const HostBatch& batch) = 0;
 
-  /// Copies for a checkpoint. `numerics` if a weight is not finite.
+  /// Gives all replicas the running statistics of replica 0, where each has its own: those are the
+  /// network's. Before evaluations, checkpoints and hashes.
+  virtual void settle_statistics() {}
+  /// The weights hash of each replica of the job.
+  virtual std::vector<std::string> weights_hashes() = 0;
+
+  /// Copies for a checkpoint, of this process's first replica; for this process alone. `numerics`
+  /// if a weight is not finite.
   virtual TrainingTensors tensors() = 0;
   /// Bytes of the values that a checkpoint will hold, optimizer state included.
   virtual std::uint64_t tensor_bytes() const = 0;
-  /// Takes over a checkpoint's tensors.
+  /// Takes over a checkpoint's tensors, in each replica of this process.
   virtual void load(const TrainingTensors& tensors) = 0;
 };
 

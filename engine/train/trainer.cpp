@@ -8,15 +8,17 @@
 #include <set>
 
 #include "engine/io/checkpoint.h"
-#include "engine/io/hash.h"
 #include "engine/nn/state.h"
 #include "engine/optim/lr_schedule.h"
 #include "engine/train/batch_plan.h"
+#include "engine/train/batch_source.h"
 #include "engine/train/defaults.h"
 #include "engine/train/evaluate.h"
 #include "engine/train/progress_state.h"
+#include "engine/train/ranks.h"
 #include "engine/train/run_folder.h"
-#include "kernels/base/context.h"
+#include "engine/train/same_weights.h"
+#include "engine/train/setup.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -41,27 +43,30 @@ class Training {
 
  private:
   void plan();
+  void open_folder();
+  void start();
+  void load_weights_file();
   void go_on();
+  void check_rest() const;
   void note(const std::vector<std::string>& lines);
   void announce();
   void train_epoch();
   /// One optimizer step; false at the end of the epoch's images.
   void step();
-  HostBatch load_batch();
-  void drop_small_rest(HostBatch& batch);
-  std::vector<HostBatch> load_ahead(const WindowPlan& plan, Window& window);
-  MicroBatchRule micro_batches() const {
-    return {settings_.micro_batch_size, settings_.micro_batches};
-  }
+  void make_source();
   void tell_reading_notes();
   void finish_epoch();
   /// False if it was broken off by the wish to stop: it is made again on resume.
   bool evaluate_if_due();
   void save();
+  void write_checkpoint();
   bool reached_end() const;
   /// All images of the epoch are done, its evaluation is not.
   bool evaluation_is_open() const { return state_.images_done == epoch_plan_.images; }
-  bool stopping() const { return stop_.requested(); }
+  /// Whether any process has been asked to stop: all ask each other, and learn the same.
+  bool agree_to_stop();
+  /// `communication` that names the replica whose weights differ from the others'.
+  std::string compare_weights(const std::string& when);
   bool evaluates() const;
   void tell(const std::function<void(Observer&)>& event);
 
@@ -69,6 +74,8 @@ class Training {
   const Settings& settings_;
   const std::vector<Observer*>& observers_;
   const StopRequest& stop_;
+  const Ranks ranks_;
+  const Division division_;
   EpochPlan epoch_plan_;
   LrSchedule schedule_;
   std::int64_t last_epoch_ = 0;
@@ -77,37 +84,69 @@ class Training {
   RunFolder folder_;
   std::unique_ptr<CheckpointLock> lock_;
   std::unique_ptr<StepRunner> runner_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<BatchSource> source_;
   ProgressState state_;
   std::optional<ProgressState> saved_;
   std::string saved_folder_;
   double seconds_ = 0;
-  std::vector<SkippedImage> skipped_;  // since the epoch was started
-  std::int64_t loaded_ = 0;            // samples since then, bad ones too
+  bool stopping_ = false;
   std::set<std::string> told_;
 };
 
 Training::Training(const TrainingJob& job, const std::vector<Observer*>& observers,
                    const StopRequest& stop)
-    : job_(resolved(job)), settings_(job_.settings), observers_(observers), stop_(stop) {
+    : job_(resolved(job)),
+      settings_(job_.settings),
+      observers_(observers),
+      stop_(stop),
+      ranks_(job_.group),
+      division_(division_of(settings_, ranks_.replicas())) {
   plan();
-  folder_ = find_run_folder(settings_);
+  open_folder();
   runner_ = make_runner(job_);
-  if (!folder_.dir.empty()) lock_ = std::make_unique<CheckpointLock>(folder_.dir);
+  start();
+  make_source();
+}
+
+// One process decides what exists: a file may be seen late on other hosts, or not at all.
+void Training::open_folder() {
+  if (ranks_.leads()) folder_ = find_run_folder(settings_);
+  const bool resumes = ranks_.from_leader(folder_.resume_from ? "resume" : "start") == "resume";
+  if (ranks_.leads()) return;
+  folder_.dir = settings_.checkpoint;
+  if (resumes) folder_.resume_from = settings_.checkpoint;
+}
+
+void Training::start() {
+  const bool writes = ranks_.leads() && !folder_.dir.empty();
+  if (writes) lock_ = std::make_unique<CheckpointLock>(folder_.dir);
   if (folder_.resume_from) {
     go_on();
   } else if (!settings_.weights.empty()) {
-    note(load_weights(*job_.network, settings_.weights));
+    load_weights_file();
   }
-  if (folder_.dir.empty()) return;
+  if (ranks_.replicas() > 1) compare_weights("at the start");
+  if (!writes) return;
   const std::string warning = check_room(folder_.dir, runner_->tensor_bytes());
   if (!warning.empty()) tell([&](Observer& observer) { observer.on_warning(warning); });
 }
 
+void Training::load_weights_file() {
+  TrainingTensors tensors;
+  if (ranks_.leads()) {
+    note(load_weights(*job_.network, settings_.weights));
+    if (ranks_.replicas() > 1) tensors.model = to_arrays(job_.network->state_dict());
+  }
+  if (ranks_.replicas() == 1) return;
+  tensors.model = ranks_.arrays_from_leader(std::move(tensors.model));
+  runner_->load(tensors);
+}
+
 void Training::go_on() {
   std::vector<std::string> notes;
-  state_ = resume(job_, *folder_.resume_from, *runner_, notes);
+  state_ = resume(job_, *folder_.resume_from, ranks_, *runner_, notes);
   saved_ = state_;
+  check_rest();
   if (reached_end()) {
     notes.push_back(fmt::format("resume: step {} is the end of this run already", state_.step));
   }
@@ -136,9 +175,17 @@ void Training::plan() {
   schedule_ = {parse_lr_schedule(settings_.lr_schedule), *settings_.lr, settings_.warmup,
                scheduled};
   last_step_ = std::min(last_step_, scheduled);
-  check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_micro_batch(micro_batches()),
+  check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_group(division_),
                    job_.image_size);
   least_images_ = least_micro_batch(*job_.network, settings_.bn, job_.image_size);
+}
+
+// With another batch size the rest of the epoch may end in a smaller batch than whole epochs do.
+void Training::check_rest() const {
+  EpochPlan rest = epoch_plan_;
+  rest.images -= state_.images_done;
+  if (rest.images <= 0) return;
+  check_batch_norm(*job_.network, settings_.bn, rest.smallest_group(division_), job_.image_size);
 }
 
 void Training::announce() {
@@ -148,10 +195,7 @@ void Training::announce() {
   info.classes = job_.network->out();
   info.image_size = job_.image_size;
   info.bn = settings_.bn;
-  for (const std::string& device : settings_.devices) {
-    info.devices.push_back(to_string(Device(device)));
-    info.device_texts.push_back(context(device).describe());
-  }
+  describe_workers(job_, ranks_, info);
   info.train_images = job_.data.train->size();
   info.val_images = job_.data.validation ? job_.data.validation->size() : 0;
   info.steps_per_epoch = epoch_plan_.steps();
@@ -169,92 +213,66 @@ bool Training::reached_end() const {
 
 TrainingOutcome Training::run() {
   announce();
-  loader_ = make_loader(job_, job_.data.train, true);
   if (evaluation_is_open()) finish_epoch();
-  while (!reached_end() && !stopping()) train_epoch();
+  while (!reached_end() && !agree_to_stop()) train_epoch();
   save();
   TrainingOutcome outcome;
-  outcome.stopped = stopping() && (!reached_end() || evaluation_is_open());
+  outcome.stopped = agree_to_stop() && (!reached_end() || evaluation_is_open());
   outcome.checkpoint = saved_folder_;
-  outcome.end = {state_.step, seconds_, weights_hash(runner_->tensors().model), saved_folder_};
+  outcome.end = {state_.step, seconds_, compare_weights("at the end"), saved_folder_};
+  ranks_.enter(Activity::finished);
   if (!outcome.stopped) tell([&](Observer& observer) { observer.on_end(outcome.end); });
   return outcome;
 }
 
 void Training::train_epoch() {
-  loader_->start_epoch(state_.epoch, state_.images_done);
-  skipped_.clear();
-  loaded_ = 0;
-  while (state_.images_done < epoch_plan_.images && state_.step < last_step_ && !stopping()) {
+  source_->start_epoch(state_.epoch, state_.images_done);
+  while (state_.images_done < epoch_plan_.images && state_.step < last_step_ && !agree_to_stop()) {
     step();
     const bool epoch_done = state_.images_done == epoch_plan_.images;
     // At the end of an epoch the save waits for the evaluation.
     if (settings_.save_every && state_.step % *settings_.save_every == 0 && !epoch_done) save();
   }
-  tell_skipped(skipped_, loaded_, observers_);
+  tell_skipped(source_->skipped(), source_->loaded(), observers_);
   tell_reading_notes();
   if (evaluation_is_open()) finish_epoch();
 }
 
-// What reading the images has shown, once each.
+// What reading the images has shown, once each. Several processes may have read the same one.
 void Training::tell_reading_notes() {
   for (const Dataset* dataset : {job_.data.train.get(), job_.data.validation.get()}) {
     if (!dataset) continue;
-    for (const std::string& note : dataset->reading_notes()) {
-      if (!told_.insert(note).second) continue;
-      tell([&](Observer& observer) { observer.on_note(note); });
-    }
+    const std::vector<std::int64_t> all = ranks_.all_numbers(dataset->rotated_images());
+    const std::set<std::int64_t> images(all.begin(), all.end());
+    const std::string text = rotation_note(std::ssize(images));
+    if (!text.empty() && told_.insert(text).second) note({text});
   }
 }
 
-HostBatch Training::load_batch() {
-  std::optional<HostBatch> batch = loader_->next();
-  CONVOY_DCHECK(batch.has_value(), "the epoch ended before its last batch");
-  skipped_.insert(skipped_.end(), batch->skipped.begin(), batch->skipped.end());
-  loaded_ += batch->batch_images;
-  drop_small_rest(*batch);
-  return std::move(*batch);
-}
-
-// Bad images that were passed over may leave a micro-batch that batch norm cannot normalise.
-void Training::drop_small_rest(HostBatch& batch) {
-  while (batch.images > 0 && batch.images < batch.batch_images) {
-    const std::int64_t last = split_batch(batch.images, micro_batches()).back();
-    if (last >= least_images_) return;
-    const std::string text = fmt::format(
-        "left out {} image(s) of step {}: batch norm needs {} in a micro-batch, the "
-        "others were passed over",
-        last, state_.step + 1, least_images_);
+void Training::make_source() {
+  BatchSourceOptions options;
+  options.division = division_;
+  options.least_group = least_images_;
+  options.skips = settings_.bad_images == "skip";
+  options.warn = [this](const std::string& text) {
     tell([&](Observer& observer) { observer.on_warning(text); });
-    batch.images -= last;
-  }
-}
-
-// With bad images passed over, only loading tells how many there are, and so each one's weight.
-std::vector<HostBatch> Training::load_ahead(const WindowPlan& plan, Window& window) {
-  std::vector<HostBatch> batches;
-  window.images = plan.images;
-  if (settings_.bad_images != "skip") return batches;
-  window.images = 0;
-  for (std::int64_t i = 0; i < plan.batches; ++i) {
-    batches.push_back(load_batch());
-    window.images += batches.back().images;
-  }
-  return batches;
+  };
+  source_ = std::make_unique<BatchSource>(make_loader(job_, job_.data.train, true), ranks_,
+                                          std::move(options));
 }
 
 void Training::step() {
   const Clock::time_point start = Clock::now();
-  const double waited = loader_->wait_seconds();
+  const double waited = source_->wait_seconds();
   const WindowPlan plan = epoch_plan_.window_at(state_.images_done);
   Window window{state_.step + 1, 0, schedule_.at(state_.step + 1)};
-  std::vector<HostBatch> batches = load_ahead(plan, window);
+  ranks_.begin_step(window.step);
+  source_->open(plan, window);
   runner_->begin(window);
   for (std::int64_t i = 0; i < plan.batches; ++i) {
-    HostBatch batch =
-        batches.empty() ? load_batch() : std::move(batches[static_cast<std::size_t>(i)]);
+    HostBatch batch = source_->next();
     runner_->add_batch(batch);
-    loader_->recycle(std::move(batch));
+    source_->recycle(std::move(batch));
   }
   const StepResult result = runner_->finish();
   ++state_.step;
@@ -267,7 +285,7 @@ void Training::step() {
                         window.lr,
                         window.images,
                         seconds,
-                        loader_->wait_seconds() - waited,
+                        source_->wait_seconds() - waited,
                         result.grad_norm};
   tell([&](Observer& observer) { observer.on_step(event); });
 }
@@ -279,7 +297,10 @@ bool Training::evaluates() const {
 
 bool Training::evaluate_if_due() {
   if (!evaluates() || state_.epoch % settings_.eval_every.value_or(1) != 0) return true;
-  const std::optional<EvalEvent> event = evaluate(job_, *runner_, state_.epoch, stop_, observers_);
+  runner_->settle_statistics();
+  const std::optional<EvalEvent> event =
+      evaluate(job_, *runner_, state_.epoch, [this] { return agree_to_stop(); }, observers_);
+  ranks_.enter(Activity::computing);
   if (!event) return false;
   tell([&](Observer& observer) { observer.on_eval(*event); });
   tell_reading_notes();
@@ -293,7 +314,20 @@ bool Training::evaluate_if_due() {
   return true;
 }
 
+bool Training::agree_to_stop() {
+  if (!stopping_) stopping_ = ranks_.any(stop_.requested());
+  return stopping_;
+}
+
+std::string Training::compare_weights(const std::string& when) {
+  runner_->settle_statistics();
+  const std::vector<std::string> hashes = runner_->weights_hashes();
+  check_same_weights(hashes, when);
+  return hashes.front();
+}
+
 void Training::finish_epoch() {
+  if (ranks_.replicas() > 1) compare_weights(fmt::format("after epoch {}", state_.epoch));
   if (!evaluate_if_due()) return;
   const bool best = state_.best_epoch == state_.epoch;
   ++state_.epoch;
@@ -302,15 +336,22 @@ void Training::finish_epoch() {
       !settings_.save_every || state_.step % *settings_.save_every == 0 || reached_end();
   if (folder_.dir.empty() || !(due || best)) return;
   save();
-  if (best) mark_best(folder_.dir, state_.step);
+  if (best && ranks_.leads()) mark_best(folder_.dir, state_.step);
 }
 
 void Training::save() {
   if (folder_.dir.empty() || saved_ == state_) return;
+  saved_ = state_;
+  if (ranks_.leads()) write_checkpoint();
+  ranks_.barrier();  // what follows may count on the checkpoint
+}
+
+void Training::write_checkpoint() {
+  ranks_.enter(Activity::saving);
   const SavedCheckpoint saved = save_checkpoint(
       folder_.dir, state_.step, checkpoint_content(job_, state_, runner_->tensors()),
       static_cast<int>(settings_.keep));
-  saved_ = state_;
+  ranks_.enter(Activity::computing);
   saved_folder_ = saved.folder;
   note(saved.notes);
   tell([&](Observer& observer) { observer.on_checkpoint(saved.folder); });

@@ -3,14 +3,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/group.h"
 #include "engine/data/open_dataset.h"
 #include "engine/nn/network.h"
+#include "engine/parallel/bucket_plan.h"
 #include "engine/train/observer.h"
 #include "engine/train/settings.h"
 #include "engine/train/step_runner.h"
@@ -24,6 +27,11 @@ struct TrainingJob {
   /// Settings as they shall stand in the checkpoint: flag name to JSON text.
   std::map<std::string, std::string> settings_json;
   std::shared_ptr<Network> network;
+  /// Draws another network like it, for the other replicas of this process.
+  std::function<std::shared_ptr<Network>()> make_network;
+  /// All workers of the run; null: there is one. It outlives the job.
+  Group* group = nullptr;
+  BucketLimits buckets;  ///< of gradients that travel together
   DataPair data;
   std::int64_t image_size = 0;
   /// What the network was trained with, where that is not the training set's own.
@@ -37,7 +45,9 @@ struct TrainingOutcome {
 };
 
 /// Trains as `job.settings` say, telling `observers` what happens. Returns early, saved, when
-/// `stop` is requested. Throws what goes wrong; the newest checkpoint is whole then.
+/// `stop` is requested in any process. Throws what goes wrong; the newest checkpoint is whole then.
+/// All processes of `job.group` make this call; rank 0's reads and writes the --checkpoint folder,
+/// the others' observers hear the same events.
 TrainingOutcome train(const TrainingJob& job, const std::vector<Observer*>& observers,
                       const StopRequest& stop);
 
@@ -48,7 +58,8 @@ std::int64_t image_size_of(const Settings& settings);
 DataPair open_images(const Settings& settings);
 DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t targets);
 
-/// The runner of one device for `job`: network and optimizer on settings.devices[0].
+/// The runner of this process's devices for `job`: a network and an optimizer on each. The first
+/// one's is job.network.
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job);
 
 /// `usage` if a batch norm would see one value per channel in a micro-batch of `images` images:

@@ -4,6 +4,7 @@
 
 #include <fmt/core.h>
 
+#include <exception>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -47,6 +48,9 @@ class Error : public std::runtime_error {
 
 /// One line: `[rank R] KIND: text`.
 std::string describe(const Error& error);
+
+/// `exception` as one of ours: those of the standard library have kinds too.
+Error to_error(const std::exception_ptr& exception);
 
 }  // namespace convoy
 

@@ -201,12 +201,14 @@ TEST_CASE("folder: rotations are counted once each") {
   put_file(folder, "train/a/1.jpg", testing::make_jpeg(testing::test_image(8, 8), options));
   put_png(folder, "train/a/2.png");
   FolderPair pair = open(folder);
-  CHECK(pair.train->reading_notes().empty());
+  CHECK(pair.train->rotated_images().empty());
   for (int k = 0; k < 2; ++k) {
     for (int i = 0; i < 2; ++i) pair.train->read(i);
   }
-  REQUIRE(pair.train->reading_notes().size() == 1);
-  CHECK(any_holds(pair.train->reading_notes(), "1 image carries a rotation"));
+  CHECK(pair.train->rotated_images().size() == 1);
+  CHECK(rotation_note(1).starts_with("1 image carries a rotation"));
+  CHECK(rotation_note(2).starts_with("2 images carry a rotation"));
+  CHECK(rotation_note(0).empty());
 }
 
 TEST_CASE("folder: the fingerprint knows names, sizes and labels, not the place") {

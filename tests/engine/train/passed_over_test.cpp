@@ -1,6 +1,8 @@
 // Runs in which images cannot be read: what counts, what is said, and that resume stays exact.
+#include <cmath>
 #include <set>
 
+#include "engine/data/order.h"
 #include "tests/engine/train/training.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -63,6 +65,39 @@ TEST_CASE("a bad image stops the run, or is passed over and said once") {
   CHECK(skipping.warnings[0].find("skipped 4 of 20") != std::string::npos);
   for (const char* name : {"image-3", "image-4", "image-11", "image-19"}) {
     CHECK(skipping.warnings[0].find(name) != std::string::npos);
+  }
+}
+
+TEST_CASE("replicas pass over the same images, and weigh those that are left") {
+  Settings settings;
+  settings.precision = "fp64";
+  settings.devices = {"ref:0"};
+  settings.batch = 5;
+  settings.lr = 0.01;
+  settings.bad_images = "skip";
+  auto damaged = [&](const std::string& bn) {
+    settings.bn = bn;
+    TrainingJob job = tiny_job(settings, 20);
+    // Of the third batch in the order of this seed nothing is left.
+    std::set<std::int64_t> bad = {3, 4, 11};
+    const auto order = epoch_order(settings.seed, 1, 20);
+    bad.insert(order.begin() + 10, order.begin() + 15);
+    job.data.train = std::make_shared<Damaged>(job.data.train, bad);
+    job.data.validation.reset();
+    return job;
+  };
+  for (const char* bn : {"frozen", "sync"}) {
+    Recorder one, several;
+    run(damaged(bn), one);
+    run_replicas(damaged(bn), 3, several, "ref");
+    REQUIRE(one.steps.size() == several.steps.size());
+    for (std::size_t i = 0; i < one.steps.size(); ++i) {
+      CHECK(one.steps[i].images == several.steps[i].images);
+      CHECK(std::abs(one.steps[i].loss - several.steps[i].loss) < 1e-10);
+      CHECK(std::abs(one.steps[i].grad_norm - several.steps[i].grad_norm) < 1e-9);
+    }
+    CHECK(several.steps[2].images == 0);
+    CHECK(several.warnings == one.warnings);
   }
 }
 

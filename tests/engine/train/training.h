@@ -32,6 +32,13 @@ struct Recorder : Observer {
 /// `images` made-up images of 3 classes and 32 pixels for resnet18, or rows for toy and line.
 TrainingJob small_job(Settings settings, std::int64_t images);
 
+/// The same for a network of two batch norms that sees 8 pixels: for many steps in double.
+TrainingJob tiny_job(Settings settings, std::int64_t images);
+
+/// Trains on as many devices of the type as `replicas` says, one a thread of this process.
+TrainingOutcome run_replicas(TrainingJob job, int replicas, Recorder& recorder,
+                             const char* device = "cpu");
+
 /// Trains and returns the events; `recorder` keeps them too.
 TrainingOutcome run(const TrainingJob& job, Recorder& recorder);
 

@@ -1,0 +1,63 @@
+// What runs where, and on how many threads.
+#include <sched.h>
+
+#include <algorithm>
+
+#include "engine/train/setup.h"
+#include "kernels/base/context.h"
+#include "kernels/base/host_context.h"
+
+namespace convoy {
+namespace {
+
+// Equal texts: the same cores of the same host.
+std::string cores_of(const Ranks& ranks) {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  ::sched_getaffinity(0, sizeof mask, &mask);
+  std::string text = ranks.group() ? ranks.group()->world().host : std::string();
+  for (int core = 0; core < CPU_SETSIZE; ++core) {
+    if (CPU_ISSET(core, &mask)) text += " " + std::to_string(core);
+  }
+  return text;
+}
+
+template <class T>
+void append(std::vector<T>& to, std::vector<T> what) {
+  to.insert(to.end(), what.begin(), what.end());
+}
+
+}  // namespace
+
+int workers_on_these_cores(const Ranks& ranks) {
+  const std::string mine = cores_of(ranks);
+  const auto local = static_cast<std::size_t>(ranks.local_replicas());
+  const std::vector<std::string> all = ranks.all_texts(std::vector<std::string>(local, mine));
+  return static_cast<int>(std::count(all.begin(), all.end(), mine));
+}
+
+int threads_per_worker(const Settings& settings, const Group* group) {
+  const int cores = group ? group->cores_per_worker() : allowed_cores();
+  return threads_of(settings).value_or(cores);
+}
+
+void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info) {
+  std::vector<std::string> names, texts;
+  std::vector<std::int64_t> threads;
+  for (const std::string& device : job.settings.devices) {
+    names.push_back(to_string(Device(device)));
+    texts.push_back(context(device).describe());
+    threads.push_back(context(device).threads());
+  }
+  append(info.devices, ranks.all_texts(names));
+  append(info.device_texts, ranks.all_texts(texts));
+  append(info.threads, ranks.all_numbers(threads));
+  info.replicas = info.world = ranks.replicas();
+  if (!ranks.group()) return;
+  info.hosts = ranks.all_texts({ranks.group()->world().host});
+  info.comm = ranks.group()->backend();
+  const bool same = division_of(job.settings, ranks.replicas()).together;
+  info.running_statistics = same ? "all replicas" : "replica 0";
+}
+
+}  // namespace convoy
