@@ -52,7 +52,8 @@ void check_data(const LoadedNetwork& loaded, const DataPair& data, const Setting
 
 int run_eval(Options& options) {
   check_settings(options);
-  check_launcher([](const char* name) -> const char* { return std::getenv(name); });
+  check_one_worker(options.settings, "convoy eval",
+                   [](const char* name) -> const char* { return std::getenv(name); });
   LoadedNetwork loaded = load_network(options, image_size_of(options.settings));
   take_over(options, loaded);
   TrainingJob job;
@@ -64,14 +65,14 @@ int run_eval(Options& options) {
   check_data(loaded, job.data, job.settings);
   std::unique_ptr<StepRunner> runner = make_runner(job);
   std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
-  const StopRequest never;
   const std::int64_t epoch = loaded.manifest ? epochs_done(*loaded.manifest) : 0;
   for (const std::string& text : device_warnings(options.settings)) shown->on_warning(text);
   for (const auto* notes : {&options.notes, &loaded.notes, &job.data.notes}) {
     for (const std::string& note : *notes) shown->on_note(note);
   }
-  const EvalEvent event = evaluate(job, *runner, epoch, never, {shown.get()}).value();
-  for (const std::string& note : job.data.validation->reading_notes()) shown->on_note(note);
+  const EvalEvent event = evaluate(job, *runner, epoch, [] { return false; }, {shown.get()}).value();
+  const auto rotated = std::ssize(job.data.validation->rotated_images());
+  if (rotated > 0) shown->on_note(rotation_note(rotated));
   if (options.json) print_line(eval_line(event));
   shown->on_eval(event);
   return 0;

@@ -1,8 +1,5 @@
 #include "cli/failure.h"
 
-#include <new>
-#include <system_error>
-
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
@@ -21,25 +18,6 @@ std::string one_line(const std::string& text) {
     }
   }
   return out;
-}
-
-Error to_error(const std::exception_ptr& exception) {
-  try {
-    std::rethrow_exception(exception);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {ErrorKind::resource, "out of memory"};
-  } catch (const std::system_error& error) {
-    bool short_of = error.code() == std::errc::resource_unavailable_try_again ||
-                    error.code() == std::errc::not_enough_memory ||
-                    error.code() == std::errc::no_space_on_device;
-    return {short_of ? ErrorKind::resource : ErrorKind::internal, error.what()};
-  } catch (const std::exception& error) {
-    return {ErrorKind::internal, error.what()};
-  } catch (...) {
-    return {ErrorKind::internal, "an unknown exception"};
-  }
 }
 
 }  // namespace

@@ -154,7 +154,7 @@ std::vector<Flag> layout_flags() {
       {"devices", group, "LIST", "devices of each process: cpu:0, ref:0, cuda:0, emu:0", kCommon,
        bind(Kind::list, &Settings::devices, read_devices), "cpu:0"},
       {"replicas", group, "R", "whole networks that share a batch", kRare,
-       integer(&Settings::replicas, kCount), ""},
+       integer(&Settings::replicas, kCount), "one a worker"},
       {"stages", group, "S|auto", "parts of the network, each on its own worker", kRare,
        bind(Kind::text_or_integer, &Settings::stages, read_stages), ""},
       {"cut", group, "auto|NAME,NAME", "first layer of each later stage", kRare,

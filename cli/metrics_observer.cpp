@@ -27,6 +27,7 @@ Options resolved(const Options& options, const RunInfo& info) {
   all.settings.classes = info.classes;
   all.settings.image_size = info.image_size;
   all.settings.bn = info.bn;
+  all.settings.replicas = info.replicas;
   return all;
 }
 
@@ -37,6 +38,12 @@ std::string run_line(const Options& options, const RunInfo& info, const Versions
   echo_settings(resolved(options, info), line);
   line.add("parameters", info.parameters)
       .add("device_names", info.device_texts)
+      .add("worker_devices", info.devices)
+      .add("worker_threads", info.threads)
+      .add("world", info.world)
+      .add("backend", info.comm)
+      .add("hosts", info.hosts)
+      .add("running_statistics", info.running_statistics)
       .add("train_images", info.train_images)
       .add("val_images", info.val_images)
       .add("steps_per_epoch", info.steps_per_epoch)

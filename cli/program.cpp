@@ -1,8 +1,10 @@
 #include "cli/program.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
+#include <thread>
 
 #include "cli/command.h"
 #include "cli/command_line.h"
@@ -10,6 +12,7 @@
 #include "cli/help.h"
 #include "cli/read_options.h"
 #include "cli/setup.h"
+#include "comm/world.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
@@ -79,6 +82,17 @@ std::string help_of(const std::string& name, bool all) {
   return help_of("bench step", all) + "\n\n" + help_of("bench data", all);
 }
 
+/// What is wrong with a command line is wrong in every process that a launcher has started. The
+/// first one says it, and launchers end the others then; these speak only where that is not so.
+void let_the_first_rank_speak() {
+  constexpr std::chrono::seconds kPatience(3);
+  try {
+    if (discover_world().rank > 0) std::this_thread::sleep_for(kPatience);
+  } catch (const Error&) {
+    // The launcher's own variables are what is wrong.
+  }
+}
+
 int run(const std::vector<std::string>& words) {
   CONVOY_CHECK(!words.empty(), "no command is given; convoy -h lists them");
   if (auto text = program_text(words[0])) {
@@ -101,6 +115,7 @@ int run_program(const std::vector<std::string>& words) {
     return run(words);
   } catch (...) {
     Failure failure = describe_failure(std::current_exception());
+    let_the_first_rank_speak();
     std::fflush(stdout);
     std::fprintf(stderr, "%s\n", failure.line.c_str());
     return failure.code;

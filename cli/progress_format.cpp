@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace convoy::cli {
 namespace {
@@ -86,13 +87,31 @@ std::string bar_line(const Standing& standing, const std::string& line, int colu
   return "[" + std::string(full, '#') + std::string(width - full, '.') + "] " + line;
 }
 
+namespace {
+
+// "2 x cpu:0" where processes have devices of the same name.
+std::string workers_text(const RunInfo& info) {
+  std::map<std::pair<std::string, std::string>, int> kinds;
+  for (std::size_t i = 0; i < info.devices.size(); ++i) {
+    ++kinds[{info.devices[i], i < info.device_texts.size() ? info.device_texts[i] : ""}];
+  }
+  std::string text;
+  for (const auto& [kind, count] : kinds) {
+    text += ", " + (count > 1 ? fmt::format("{} x ", count) : "") + kind.first;
+    if (!kind.second.empty()) text += " (" + kind.second + ")";
+  }
+  if (info.world < 2) return text;
+  text += fmt::format(", {} replicas over {}", info.replicas, info.comm);
+  if (info.running_statistics.empty() || info.bn == "frozen") return text;
+  return text + ", running statistics of " + info.running_statistics;
+}
+
+}  // namespace
+
 std::string run_text(const RunInfo& info, const std::string& data) {
   std::string text = fmt::format("{}, {} parameters, batch norm {}", info.model,
                                  grouped(info.parameters), info.bn);
-  for (std::size_t i = 0; i < info.devices.size(); ++i) {
-    std::string more = i < info.device_texts.size() ? " (" + info.device_texts[i] + ")" : "";
-    text += ", " + info.devices[i] + more;
-  }
+  text += workers_text(info);
   // Rows of numbers have no classes.
   if (info.class_names.empty())
     return text + fmt::format(", {}: {} rows", data, grouped(info.train_images));

@@ -16,16 +16,22 @@ DataPair open_data_for(const Settings& settings) {
   return open_rows(settings, network->in(), network->out());
 }
 
-TrainingJob make_job(Options& options) {
+TrainingJob make_job(Options& options, convoy::Group* group) {
   Settings& settings = options.settings;
   TrainingJob job;
   settings = resolved_settings(settings, takes_rows(settings.model));
-  settings.threads = prepare_device(settings).threads();
+  settings.threads = threads_per_worker(settings, group);
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
+  settings.replicas = Ranks(group).replicas();
   job.image_size = image_size_of(settings);
   settings.image_size = job.image_size;
   job.data = open_data_for(settings);
-  job.network =
-      make_model(settings.model, std::max<std::int64_t>(job.data.classes, 1), settings.seed);
+  job.make_network = [name = settings.model, seed = settings.seed,
+                      classes = std::max<std::int64_t>(job.data.classes, 1)] {
+    return make_model(name, classes, seed);
+  };
+  job.network = job.make_network();
+  job.group = group;
   settings.classes = job.network->out();
   job.settings = settings;
   job.settings_json = settings_json(options);

@@ -13,8 +13,9 @@ namespace convoy::cli {
 /// Opens --data for --model: images, or rows.
 DataPair open_data_for(const Settings& settings);
 
-/// The job of --model on --data. What was left open in `options` is filled in as it will be.
-TrainingJob make_job(Options& options);
+/// The job of --model on --data for all workers of `group` (null: one alone). What was left open in
+/// `options` is filled in as it will be.
+TrainingJob make_job(Options& options, convoy::Group* group);
 
 /// Each setting as JSON text, by its flag's name.
 std::map<std::string, std::string> settings_json(const Options& options);

@@ -67,6 +67,7 @@ void StopOnSignal::stop(int signal) {
 }
 
 const char* StopOnSignal::signal_name() const {
+  if (signal_.load() == 0) return "";
   return signal_.load() == SIGUSR1 ? "SIGUSR1" : "SIGTERM";
 }
 

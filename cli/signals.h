@@ -27,7 +27,7 @@ class StopOnSignal {
   const StopRequest& request() const { return request_; }
   /// Called by the handler, or with 0 for other reasons.
   void stop(int signal);
-  /// The signal that has come: "SIGTERM".
+  /// The signal that has come: "SIGTERM"; empty if none has.
   const char* signal_name() const;
 
  private:

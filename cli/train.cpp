@@ -1,48 +1,96 @@
 // `train`: a network, its data, observers, and the exit code.
-#include <cstdlib>
 #include <memory>
+#include <optional>
+#include <set>
 
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/guarded_observer.h"
+#include "cli/job_group.h"
 #include "cli/metrics_observer.h"
 #include "cli/progress_observer.h"
 #include "cli/run_setup.h"
 #include "cli/signals.h"
+#include "comm/start_check.h"
+#include "engine/train/ranks.h"
+#include "engine/train/setup.h"
 #include "engine/train/trainer.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
 
-void tell_before(const Options& options, Observer& shown) {
-  for (const std::string& text : device_warnings(options.settings)) shown.on_warning(text);
-  for (const auto& notes : {options.notes, idle_notes(options)}) {
+// Settings of which each process has its own.
+bool is_local(const std::string& name) {
+  static const std::set<std::string> names = {"devices", "threads", "device-memory"};
+  return names.contains(name);
+}
+
+// Processes that would not train the same network on the same data stop here.
+void check_agreement(const TrainingJob& job, convoy::Group& group) {
+  Facts facts = {{"version", CONVOY_VERSION}};
+  for (const auto& [name, value] : job.settings_json) {
+    if (!is_local(name)) facts.emplace_back("--" + name, value);
+  }
+  facts.emplace_back("fingerprint of the data", job.data.fingerprint());
+  facts.emplace_back("training images", std::to_string(job.data.train->size()));
+  check_equal_facts(group.processes(), facts);
+}
+
+// Those of all processes, each once.
+std::set<std::string> all_warnings(const Options& options, const Ranks& ranks) {
+  const int sharing = workers_on_these_cores(ranks);
+  const auto all = ranks.all_texts(device_warnings(options.settings, sharing));
+  return {all.begin(), all.end()};
+}
+
+void tell_before(const Options& options, const Ranks& ranks, Observer& shown) {
+  for (const std::string& text : all_warnings(options, ranks)) shown.on_warning(text);
+  for (const auto& notes : {options.notes, idle_notes(options, ranks.replicas())}) {
     for (const std::string& note : notes) shown.on_note(note);
   }
 }
 
 std::string stopped_text(const StopOnSignal& stop, const TrainingOutcome& outcome, bool saves) {
-  return fmt::format("stopped by {} at step {}; {}", stop.signal_name(), outcome.end.steps,
+  const std::string signal = stop.signal_name();
+  return fmt::format("stopped by {} at step {}; {}", signal.empty() ? "another rank" : signal,
+                     outcome.end.steps,
                      saves ? "go on with --resume" : "nothing is saved without --checkpoint");
+}
+
+std::unique_ptr<Observer> display_of(const Options& options, bool leads) {
+  if (!leads) return std::make_unique<Observer>();
+  return make_display(options.json, options.settings.data);
+}
+
+// Every process runs this; the leading one alone shows and writes.
+int train_in(Options& options, const JobGroup& processes) {
+  check_settings(options);
+  check_replicas(options.settings, processes.workers());
+  std::optional<StopOnSignal> stop;
+  if (processes.group()) stop.emplace();  // one rank that ends alone would be a failure
+  TrainingJob job = make_job(options, processes.group());
+  if (processes.group()) check_agreement(job, *processes.group());
+  const Ranks ranks(processes.group());
+  std::unique_ptr<Observer> shown = display_of(options, processes.leads());
+  tell_before(options, ranks, *shown);
+  if (!stop) stop.emplace();  // not before: while data are opened there is nothing to save
+  std::optional<MetricsObserver> metrics;
+  std::vector<Observer*> observers;
+  if (processes.leads()) observers = {&metrics.emplace(options, versions()), shown.get()};
+  GuardedObserver guarded(observers, [&] { stop->stop(0); });
+  TrainingOutcome outcome = train(job, {&guarded}, stop->request());
+  guarded.check();
+  if (!outcome.stopped) return 0;
+  shown->on_note(stopped_text(*stop, outcome, !options.settings.checkpoint.empty()));
+  return kExitTerminated;
 }
 
 }  // namespace
 
 int run_train(Options& options) {
-  check_settings(options);
-  check_launcher([](const char* name) -> const char* { return std::getenv(name); });
-  TrainingJob job = make_job(options);
-  MetricsObserver metrics(options, versions());
-  std::unique_ptr<Observer> shown = make_display(options.json, options.settings.data);
-  tell_before(options, *shown);
-  StopOnSignal stop;  // not before: while data are opened there is nothing to save
-  GuardedObserver guarded({&metrics, shown.get()}, [&] { stop.stop(0); });
-  TrainingOutcome outcome = train(job, {&guarded}, stop.request());
-  guarded.check();
-  if (!outcome.stopped) return 0;
-  shown->on_note(stopped_text(stop, outcome, !options.settings.checkpoint.empty()));
-  return kExitTerminated;
+  JobGroup processes(options);
+  return processes.run([&] { return train_in(options, processes); });
 }
 
 }  // namespace convoy::cli

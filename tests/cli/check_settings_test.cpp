@@ -28,6 +28,7 @@ TEST_CASE("check_settings passes what this build can do") {
   CHECK_NOTHROW(checked({"--schedule", "gpipe", "--comm", "thread", "--deterministic"}));
   CHECK_NOTHROW(checked({"--precision", "fp64", "--devices", "ref:0"}));
   CHECK_NOTHROW(checked({"--bn", "deferred", "--micro-batches", "3"}));
+  CHECK_NOTHROW(checked({"--bn", "deferred+sync", "--devices", "cpu:0,cpu:1", "--comm", "mpi"}));
 }
 
 TEST_CASE("check_settings: what takes rows has no classes to learn") {
@@ -66,8 +67,8 @@ TEST_CASE("flags that change nothing on one device are told where they are given
   CHECK(idle_notes(checked({"--deterministic"})).empty());
   CHECK(idle_notes(
             checked({"--schedule", "gpipe", "--stages-per-worker", "3", "--comm-timeout", "9"})) ==
-        std::vector<std::string>{"--schedule has no effect on one device",
-                                 "--stages-per-worker has no effect on one device",
+        std::vector<std::string>{"--schedule has no effect with one stage",
+                                 "--stages-per-worker has no effect with one stage",
                                  "--comm-timeout has no effect on one device"});
 }
 
@@ -78,14 +79,13 @@ TEST_CASE("check_settings knows the models") {
 }
 
 TEST_CASE("check_settings refuses layouts that are not there yet") {
-  CHECK(error({"--devices", "cpu:0,cpu:1"}) ==
-        "--devices cpu:0,cpu:1: this build trains on one device, 2 are given");
-  CHECK(error({"--replicas", "2"}) == "--replicas 2: this build trains one replica");
+  CHECK(error({"--devices", "cpu:0,cpu:1,cpu:0"}) ==
+        "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice");
   CHECK(error({"--stages", "auto"}) == "--stages auto: this build trains the network as one stage");
   CHECK(error({"--cut", "layer3"}) == "--cut layer3: one stage has no cut, expected auto");
   CHECK(error({"--recompute"}) == "--recompute is not in this build yet");
   CHECK(error({"--comm", "nccl"}) ==
-        "--comm nccl is not in this build yet, expected auto or thread");
+        "--comm nccl is not in this build yet, expected auto, thread or mpi");
   CHECK(error({"--micro-batches", "2", "--micro-batch-size", "3"}) ==
         "--micro-batch-size 3 and --micro-batches 2 exclude each other");
   CHECK(error({"--schedule", "my.txt"}) ==
@@ -100,9 +100,6 @@ TEST_CASE("check_settings refuses arithmetic that is not there yet") {
   }
   CHECK(error({"--precision", "fp64"}) ==
         "--precision fp64 needs --devices ref:0, but the device is cpu:0");
-  for (const char* bn : {"sync", "deferred+sync"}) {
-    CHECK(error({"--bn", bn}).starts_with("--bn " + std::string(bn) + " needs several replicas"));
-  }
   CHECK(error({"--kernels", "vendor"}).starts_with("--kernels vendor concerns GPUs"));
 }
 
@@ -122,15 +119,27 @@ TEST_CASE("check_settings refuses files that are not written yet") {
   CHECK(error({"--tensorboard", "tb"}) == "--tensorboard tb is not in this build yet");
 }
 
-TEST_CASE("a launcher of several processes is refused") {
+TEST_CASE("replicas are as many as workers") {
+  CHECK_NOTHROW(check_replicas(checked({}).settings, 3));
+  CHECK_NOTHROW(check_replicas(checked({"--replicas", "3"}).settings, 3));
+  CHECK(usage_error([] { check_replicas(checked({"--replicas", "4"}).settings, 3); }) ==
+        "--replicas 4: there are 3 worker(s), one a device of each process");
+}
+
+TEST_CASE("a command of one worker refuses several devices and launchers of several processes") {
+  const Settings two = checked({"--devices", "cpu:0,cpu:1"}).settings;
+  CHECK(usage_error([&] {
+          check_one_worker(two, "convoy eval", [](const char*) { return nullptr; });
+        }) == "--devices cpu:0,cpu:1: convoy eval works on one device, 2 are given");
+  const Settings one = checked({}).settings;
   auto only = [](const char* set, const char* value) {
     return [=](const char* name) { return std::strcmp(name, set) == 0 ? value : nullptr; };
   };
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
-    CHECK(usage_error([&] { check_launcher(only(name, "4")); }) ==
+    CHECK(usage_error([&] { check_one_worker(one, "convoy eval", only(name, "4")); }) ==
           std::string(name) +
-              " is 4, but this build trains as 1 process: start it without the launcher");
-    CHECK_NOTHROW(check_launcher(only(name, "1")));
-    CHECK_NOTHROW(check_launcher(only(name, "")));
+              " is 4, but convoy eval works as one process: start it without the launcher");
+    CHECK_NOTHROW(check_one_worker(one, "convoy eval", only(name, "1")));
+    CHECK_NOTHROW(check_one_worker(one, "convoy eval", only(name, "")));
   }
 }

@@ -146,7 +146,7 @@ class Usage(ProcessTest):
         done = self.run_convoy(*TOY, "--schedule", "1f1b", env=misspelt)
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"convoy: CONVOY_EPOCH is no setting; did you mean CONVOY_EPOCHS?\n", done.stderr)
-        self.assertIn(b"convoy: --schedule has no effect on one device\n", done.stderr)
+        self.assertIn(b"convoy: --schedule has no effect with one stage\n", done.stderr)
 
 
 class Information(ProcessTest):

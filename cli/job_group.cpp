@@ -1,0 +1,51 @@
+#include "cli/job_group.h"
+
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "cli/failure.h"
+#include "kernels/base/error.h"
+
+namespace convoy::cli {
+namespace {
+
+GroupOptions group_options(const Settings& settings) {
+  GroupOptions options;
+  options.backend = settings.comm;
+  options.timeout = settings.comm_timeout;
+  options.local_workers = static_cast<int>(settings.devices.size());
+  options.on_note = [](const std::string& text) {
+    std::fprintf(stderr, "convoy: %s\n", text.c_str());
+  };
+  return options;
+}
+
+/// Nothing is left to be done: destructors might wait for processes that have gone.
+[[noreturn]] void leave(const Error& error) {
+  const Failure failure = describe_failure(std::make_exception_ptr(error));
+  std::fflush(stdout);
+  std::fprintf(stderr, "%s\n", failure.line.c_str());
+  std::fflush(stderr);
+  ::_exit(failure.code);
+}
+
+}  // namespace
+
+JobGroup::JobGroup(const Options& options) : world_(discover_world()) {
+  const bool alone = world_.size == 1 && options.settings.devices.size() == 1;
+  if (!alone) group_ = convoy::Group::make(world_, group_options(options.settings));
+}
+
+int JobGroup::run(const std::function<int()>& work) {
+  if (!group_) return work();
+  try {
+    return work();
+  } catch (...) {
+    Error error = to_error(std::current_exception());
+    const bool told = error.rank().has_value() || world_.size == 1;
+    leave(group_->fail(told ? error : error.with_rank(group_->first_rank())));
+  }
+}
+
+}  // namespace convoy::cli
