@@ -108,9 +108,4 @@ class Module {
   bool training_ = true;
 };
 
-/// Writes the module's state_dict as a safetensors file that PyTorch's users can load, and reads
-/// one.
-void save(const Module& module, const std::string& path);
-void load(Module& module, const std::string& path);
-
 }  // namespace convoy

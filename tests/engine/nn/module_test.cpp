@@ -5,7 +5,6 @@
 #include "kernels/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
-#include "tests/support/temporary_folder.h"
 
 namespace convoy::testing {
 namespace {
@@ -88,22 +87,6 @@ TEST_CASE("module: a state moves from one module to another") {
   }
   one.scale.fill_(9);
   CHECK(two.scale.item() == 1);
-}
-
-TEST_CASE("module: save and load") {
-  testing::TemporaryFolder folder;
-  const std::string path = folder / "weights.safetensors";
-  Tree one, two;
-  one.initialize(1);
-  one.scale.fill_(4);
-  save(one, path);
-  load(two, path);
-  const NamedTensors from = one.state_dict(), to = two.state_dict();
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    CHECK(from[i].second.to_bytes() == to[i].second.to_bytes());
-  }
-  Linear other(3, 2);
-  CHECK_THROWS_AS(load(other, path), Error);
 }
 
 TEST_CASE("module: counters may be missing") {
