@@ -33,7 +33,7 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptio
   weight =
       register_parameter("weight", Tensor::zeros({out, in / options.groups, kernel.h, kernel.w}));
   if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
-  reset_with_process_seed();
+  reset_with_manual_seed();
 }
 
 void Conv2d::reset(const std::function<RandomStream(const std::string&)>& stream) {
@@ -63,7 +63,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
   CONVOY_CHECK(in >= 1 && out >= 1, "Linear: {} to {} values, expected positive numbers", in, out);
   weight = register_parameter("weight", Tensor::zeros({out, in}));
   if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
-  reset_with_process_seed();
+  reset_with_manual_seed();
 }
 
 void Linear::reset(const std::function<RandomStream(const std::string&)>& stream) {

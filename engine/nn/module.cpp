@@ -194,7 +194,7 @@ void Module::initialize(std::uint64_t seed, const std::string& prefix) {
   for (auto& [name, child] : children_) child->initialize(seed, join(prefix, name));
 }
 
-void Module::reset_with_process_seed() {
+void Module::reset_with_manual_seed() {
   if (!draws_values) return;
   NoGradScope no_grad;
   reset([](const std::string&) { return next_random_stream(); });

@@ -91,8 +91,8 @@ class Module {
   }
   /// Overwrites own parameters and buffers with initial values; `stream(name)` gives the numbers.
   virtual void reset(const std::function<RandomStream(const std::string& name)>& /*stream*/) {}
-  /// For constructors: reset() from the process's generator.
-  void reset_with_process_seed();
+  /// For constructors: reset() from the generator that manual_seed sets.
+  void reset_with_manual_seed();
 
  private:
   void add_child(const std::string& name, std::shared_ptr<Module> module);

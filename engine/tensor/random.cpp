@@ -1,7 +1,6 @@
 #include "engine/tensor/random.h"
 
 #include <cmath>
-#include <mutex>
 #include <numbers>
 #include <string>
 
@@ -20,15 +19,15 @@ double to_unit(std::uint32_t high, std::uint32_t low) {
   return unit_of(std::uint64_t{high} << 32 | low);
 }
 
-// What manual_seed sets: user programs expect one generator for the process, as PyTorch's.
-struct ProcessGenerator {
-  std::mutex mutex;
+// What manual_seed sets. Each thread has its own: a worker draws the same numbers whether workers
+// are threads or processes, and whatever the others draw meanwhile.
+struct Generator {
   std::uint64_t seed = 0;
   std::uint64_t calls = 0;
 };
 
-ProcessGenerator& process_generator() {
-  static ProcessGenerator generator;
+Generator& this_thread() {
+  thread_local Generator generator;
   return generator;
 }
 
@@ -64,15 +63,11 @@ std::vector<double> RandomStream::normal(std::int64_t count) const {
 }
 
 void manual_seed(std::uint64_t seed) {
-  ProcessGenerator& generator = process_generator();
-  std::lock_guard lock(generator.mutex);
-  generator.seed = seed;
-  generator.calls = 0;
+  this_thread() = {seed, 0};
 }
 
 RandomStream next_random_stream() {
-  ProcessGenerator& generator = process_generator();
-  std::lock_guard lock(generator.mutex);
+  Generator& generator = this_thread();
   return RandomStream(generator.seed, "call/" + std::to_string(generator.calls++));
 }
 

@@ -23,10 +23,11 @@ class RandomStream {
   std::uint64_t name_hash_;
 };
 
-/// Sets the seed of Tensor::rand, Tensor::randn and of modules made from now on.
+/// Sets the seed of Tensor::rand, Tensor::randn and of the modules that the calling thread makes
+/// from now on. Every thread begins with seed 0.
 void manual_seed(std::uint64_t seed);
 
-/// The next stream of the seed that manual_seed has set: the n-th call gives the n-th stream.
+/// The next stream of the calling thread's seed: the n-th call gives the n-th stream.
 RandomStream next_random_stream();
 
 }  // namespace convoy

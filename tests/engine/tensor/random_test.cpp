@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "engine/tensor/tensor.h"
 #include "tests/support/catch.h"
@@ -87,6 +88,18 @@ TEST_CASE("random: manual_seed repeats rand and randn") {
   CHECK(Tensor::rand({3, 5}).to_vector<double>() != first);
   manual_seed(42);
   CHECK(Tensor::rand({3, 5}, {DType::f32, "ref:0"}).to_vector<double>() == first);
+}
+
+TEST_CASE("random: every thread draws its own numbers, from seed 0 on") {
+  manual_seed(0);
+  const Values first = Tensor::rand({4}).to_vector<double>();
+  manual_seed(42);
+  Values others;
+  std::thread([&] { others = Tensor::rand({4}).to_vector<double>(); }).join();
+  CHECK(others == first);
+  const Values here = Tensor::rand({4}).to_vector<double>();
+  manual_seed(42);
+  CHECK(Tensor::rand({4}).to_vector<double>() == here);
 }
 
 }  // namespace convoy::testing
