@@ -195,6 +195,28 @@ void share_cores(const Group& group, const Device& device) {
   if (!std::getenv("OMP_NUM_THREADS")) context(device).set_threads(group.cores_per_worker());
 }
 
+// Tensors and modules are made on cpu:0, whichever worker makes them. On one stream a collective of
+// this worker could stand before what another one must do to take part in it.
+std::vector<std::unique_ptr<Stream>> make_worker_streams(int workers) {
+  current_stream(Device()).synchronize();  // what the caller has queued is there for all to see
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < workers; ++i) streams.push_back(context(Device()).make_stream());
+  return streams;
+}
+
+void run_worker(const std::function<void(int)>& fn, std::shared_ptr<Team> team, int number,
+                Stream& stream) {
+  this_worker() = {team, number, nullptr};
+  const StreamScope scope(stream);
+  try {
+    fn(number);
+    stream.synchronize();
+  } catch (...) {
+    team->fail(std::current_exception());
+  }
+  this_worker() = {};
+}
+
 }  // namespace
 
 void init_process_group(const std::string& backend, double timeout) {
@@ -245,19 +267,11 @@ Group& process_group() {
 
 void spawn(const std::function<void(int)>& fn, int workers) {
   CONVOY_CHECK(workers >= 1, "spawn: {} workers, expected 1 or more", workers);
+  const auto streams = make_worker_streams(workers);
   const auto team = std::make_shared<Team>(workers);
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i) {
-    threads.emplace_back([&fn, &team, i] {
-      this_worker() = {team, i, nullptr};
-      try {
-        fn(i);
-        this_worker() = {};
-      } catch (...) {
-        team->fail(std::current_exception());
-        this_worker() = {};
-      }
-    });
+    threads.emplace_back(run_worker, std::cref(fn), team, i, std::ref(*streams[i]));
   }
   for (std::thread& thread : threads) thread.join();
   team->rethrow_failure();

@@ -13,9 +13,8 @@ namespace convoy {
 
 /// Joins the group of all workers of the job: one of each process that the launcher started, or
 /// all those of spawn(). `backend`: auto, thread, mpi, nccl. `timeout` in seconds bounds the
-/// meeting
-/// (`communication` that names who is absent) and the time that a worker may stand still. `usage`
-/// if the worker has joined already.
+/// meeting (`communication` that names who is absent) and the time that a worker may stand still.
+/// `usage` if the worker has joined already.
 void init_process_group(const std::string& backend = "auto", double timeout = 60);
 /// Leaves the group; the last worker of a process ends it. Another one may follow.
 void destroy_process_group();
@@ -39,7 +38,8 @@ Group& process_group();
 
 /// Runs fn(0) to fn(workers - 1), each on a thread of its own, and waits for all. The first failure
 /// in time is thrown again; it aborts the group that the others are in, so that none waits for
-/// ever.
+/// ever. Each worker has a stream of its own on cpu:0, where modules and tensors are made; others
+/// may see its tensors when it has ended.
 void spawn(const std::function<void(int)>& fn, int workers);
 
 }  // namespace convoy
