@@ -7,6 +7,7 @@
 #error "Convoy needs C++20: compile with -std=c++20 or newer"
 #endif
 
+#include "comm/process_group.h"
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
@@ -15,6 +16,9 @@
 #include "engine/ops/ops.h"
 #include "engine/optim/lr_schedule.h"
 #include "engine/optim/optimizer.h"
+#include "engine/parallel/data_parallel.h"
+#include "engine/parallel/distributed_data_parallel.h"
+#include "engine/parallel/tensor_collectives.h"
 #include "engine/tensor/random.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/base/context.h"

@@ -1,0 +1,53 @@
+// Data parallelism with a module of one's own: a worker for each device, its share of every batch,
+// gradients averaged while backward runs. Workers are threads of one process, or processes, or
+// both.
+//
+//     toy [WORKERS]        or, with several processes,   mpirun -n 2 toy [WORKERS]
+//
+// Whatever the workers are, together they train on the same 20 rows: the losses are the same.
+#include <convoy/convoy.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace convoy;
+
+class ToyModel : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return net2_->forward(relu(net1_->forward(x))); }
+
+ private:
+  std::shared_ptr<Linear> net1_ = register_module("net1", std::make_shared<Linear>(10, 10));
+  std::shared_ptr<Linear> net2_ = register_module("net2", std::make_shared<Linear>(10, 5));
+};
+
+/// This worker's part of the rows.
+Tensor share_of(const Tensor& rows) {
+  const Chunk part = chunk_of(rows.size(0), get_rank(), get_world_size());
+  return rows.slice(part.begin, part.end);
+}
+
+void train(int /*worker*/) {
+  init_process_group();
+  std::printf("Running basic DDP example on rank %d.\n", get_rank());
+  const Device device = default_device();
+  const auto toy = std::make_shared<ToyModel>();
+  toy->to(device);
+  DistributedDataParallel model(toy, {.device_ids = {device}});
+  Sgd optimizer(model.named_parameters(), {.lr = 0.001});
+  const Tensor inputs = share_of(Tensor::randn({20, 10}));
+  const Tensor labels = share_of(Tensor::randn({20, 5})).to(device);
+  for (int step = 1; step <= 5; ++step) {
+    optimizer.zero_grad();
+    Tensor loss = mse_loss(model(inputs), labels);
+    loss.backward();
+    optimizer.step();
+    all_reduce(loss, Reduction::mean);
+    if (get_rank() == 0) std::printf("Step %d, Loss: %.6f\n", step, loss.item());
+  }
+  destroy_process_group();
+}
+
+int main(int argc, char** argv) {
+  spawn(train, argc > 1 ? std::atoi(argv[1]) : 1);
+}
