@@ -1,9 +1,9 @@
 // A checkpoint of a data-parallel run: rank 0 writes it, all wait, and each worker loads it onto
-// its own device. Loading allocates on no other device, which the memory statistics show.
+// its own device. Nobody allocates on another one's: each device counts one block for each tensor.
 //
 //     checkpoint [WORKERS [DEVICE]]        or, with several processes,   mpirun -n 2 checkpoint
 //
-// DEVICE is what all workers name as map_location instead of their own: then it shows there.
+// DEVICE is what all workers name as map_location instead of their own: then it takes all blocks.
 #include <convoy/convoy.h>
 
 #include <cstdio>
@@ -12,28 +12,9 @@
 
 using namespace convoy;
 
-/// Blocks of memory that were asked for so far on this process's devices but `own`.
-unsigned long long requests_elsewhere(const Device& own) {
-  unsigned long long sum = 0;
-  for (int i = 0; i < process_group().local_workers(); ++i) {
-    const Device device(DeviceType::cpu, i);
-    if (device != own) sum += context(device).memory().statistics().requests;
-  }
-  return sum;
-}
-
-/// Loads, one worker after the other, so that each sees in the statistics what it did itself.
-void load_in_turn(Module& model, const std::string& path, const Device& map_location) {
-  const Device own = default_device();
-  for (int rank = 0; rank < get_world_size(); ++rank) {
-    if (rank == get_rank()) {
-      const unsigned long long before = requests_elsewhere(own);
-      load(model, path, map_location);
-      std::printf("Rank %d loaded onto %s, allocations elsewhere: %llu\n", rank,
-                  to_string(own).c_str(), requests_elsewhere(own) - before);
-    }
-    barrier();
-  }
+/// Blocks of the device's memory that anybody has asked for so far.
+unsigned long long allocations(const Device& device) {
+  return context(device).memory().statistics().requests;
 }
 
 void train(const char* map_location) {
@@ -43,18 +24,21 @@ void train(const char* map_location) {
   toy->to(device);
   DistributedDataParallel model(toy, {.device_ids = {device}});
   Sgd optimizer(model.named_parameters(), {.lr = 0.001});
+
   const std::string path = "checkpoint.safetensors";
-
   if (get_rank() == 0) save(model, path);
+  const unsigned long long before = allocations(device);
   barrier();  // nobody reads before rank 0 has written
-  load_in_turn(model, path, map_location ? map_location : device);
+  load(model, path, map_location ? map_location : device);
+  barrier();  // nobody removes what another one still reads
+  if (get_rank() == 0) std::remove(path.c_str());
+  std::printf("Rank %d loaded %zu tensors, allocations on %s: %llu\n", get_rank(),
+              model.parameters().size(), to_string(device).c_str(), allocations(device) - before);
 
+  barrier();  // nobody allocates before all have counted
   optimizer.zero_grad();
   mse_loss(model(Tensor::randn({20, 10})), Tensor::randn({20, 5}).to(device)).backward();
   optimizer.step();
-
-  barrier();  // nobody removes what another one still reads
-  if (get_rank() == 0) std::remove(path.c_str());
   destroy_process_group();
 }
 
