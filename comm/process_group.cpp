@@ -204,7 +204,7 @@ std::vector<std::unique_ptr<Stream>> make_worker_streams(int workers) {
   return streams;
 }
 
-void run_worker(const std::function<void(int)>& fn, std::shared_ptr<Team> team, int number,
+void run_worker(const std::function<void(int)>& fn, const std::shared_ptr<Team>& team, int number,
                 Stream& stream) {
   this_worker() = {team, number, nullptr};
   const StreamScope scope(stream);
