@@ -15,6 +15,8 @@
 namespace convoy::cli {
 namespace {
 
+constexpr std::int64_t kRepeats = 3;
+
 std::string settings_text(const Settings& settings) {
   return fmt::format("{}, batch {}, {} px", settings.model, settings.batch,
                      settings.image_size.value_or(0));
@@ -72,14 +74,15 @@ int run_bench_step(Options& options) {
   settings.threads = prepare_device(settings).threads();
   print_warnings(device_warnings(settings));
   print_notes(options.notes);
-  print_step(options, bench_step({settings, options.repeats}, no_progress));
+  print_step(options, bench_step({settings, options.repeats.value_or(kRepeats)}, no_progress));
   return 0;
 }
 
 int run_bench_data(Options& options) {
   check_settings(options);
   print_notes(options.notes);
-  print_data(options, bench_data(options.settings, options.repeats, no_progress));
+  print_data(options,
+             bench_data(options.settings, options.repeats.value_or(kRepeats), no_progress));
   return 0;
 }
 

@@ -14,5 +14,6 @@ int run_devices(Options& options);
 int run_launch(Options& options);
 int run_bench_step(Options& options);
 int run_bench_data(Options& options);
+int run_bench_allreduce(Options& options);
 
 }  // namespace convoy::cli

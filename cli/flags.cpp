@@ -76,6 +76,13 @@ std::vector<std::string> read_devices(const Value& value) {
   return names;
 }
 
+std::vector<std::int64_t> read_sizes(const Value& value) {
+  std::vector<std::int64_t> sizes;
+  for (const std::string& text : read_list(value))
+    sizes.push_back(read_bytes({text, value.origin}));
+  return sizes;
+}
+
 std::vector<Flag> model_flags() {
   constexpr auto group = Group::model;
   return {
@@ -213,7 +220,9 @@ std::vector<Flag> program_flags() {
       {"json", group, "", "JSON lines on stdout", kCommon, toggle(&Options::json), ""},
       {"logits", group, "", "add the raw outputs", kCommon, toggle(&Options::logits), ""},
       {"repeats", group, "N", "measure N times, tell the median", kCommon,
-       integer(&Options::repeats, {1, 100000}), ""},
+       integer(&Options::repeats, {1, 100000}), "3; bench allreduce: 15"},
+      {"bytes", group, "LIST", "sizes to measure; KiB, MiB and GiB may follow", kCommon,
+       bind(Kind::list, &Options::bytes, read_sizes), "4000,64000,1000000,25000000,100000000"},
       {"ranks", group, "N", "processes to start, -n N", kCommon,
        integer(&Options::ranks, {1, 1 << 20}), "none"},
       {"hosts", group, "FILE", "hosts to start them on, a line each: node1 slots=8", kCommon,

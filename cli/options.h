@@ -21,14 +21,15 @@ struct Given {
 struct Options {
   Settings settings;
   bool json = false;
-  bool logits = false;                // predict
-  std::int64_t repeats = 3;           // bench
-  std::optional<std::int64_t> ranks;  // launch
-  std::string hosts;                  // launch: file
-  std::string iface;                  // launch
-  std::int64_t restarts = 0;          // launch
-  bool dry_run = false;               // launch
-  std::string config;                 // --config FILE
+  bool logits = false;                  // predict
+  std::optional<std::int64_t> repeats;  // bench: 3; bench allreduce: 15
+  std::vector<std::int64_t> bytes;      // bench allreduce; empty: its sizes
+  std::optional<std::int64_t> ranks;    // launch
+  std::string hosts;                    // launch: file
+  std::string iface;                    // launch
+  std::int64_t restarts = 0;            // launch
+  bool dry_run = false;                 // launch
+  std::string config;                   // --config FILE
   std::vector<std::string> operands;
   std::vector<Given> given;        // what was set anywhere, in order
   std::vector<std::string> notes;  // to print once nothing can be wrong with the settings any more

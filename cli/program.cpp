@@ -79,7 +79,8 @@ std::optional<std::string> program_text(const std::string& word) {
 
 std::string help_of(const std::string& name, bool all) {
   if (name != "bench") return command_help(find_command(name), all);
-  return help_of("bench step", all) + "\n\n" + help_of("bench data", all);
+  return help_of("bench step", all) + "\n\n" + help_of("bench data", all) + "\n\n" +
+         help_of("bench allreduce", all);
 }
 
 /// What is wrong with a command line is wrong in every process that a launcher has started. The
@@ -104,7 +105,8 @@ int run(const std::vector<std::string>& words) {
     print_line(help_of(name, asks_for(rest, "--help-all")));
     return 0;
   }
-  CONVOY_CHECK(name != "bench", "bench needs what to measure: convoy bench step|data [flags]");
+  CONVOY_CHECK(name != "bench",
+               "bench needs what to measure: convoy bench step|data|allreduce [flags]");
   return run_command(find_command(name), rest);
 }
 

@@ -1,0 +1,208 @@
+#include "bench/allreduce.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "bench/median.h"
+#include "comm/mpi_library.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+constexpr std::int64_t kWarmUp = 3;
+
+/// Integers, so that any order of adding gives the same sum; other ones in each round, so that what
+/// a round left behind is no right result of the next.
+float value_of(std::int64_t index, std::int64_t round, int rank) {
+  return static_cast<float>(((index + round) & 1023) + 7 * rank);
+}
+
+float sum_of(std::int64_t index, std::int64_t round, int ranks) {
+  return static_cast<float>(ranks * ((index + round) & 1023) + 7 * ranks * (ranks - 1) / 2);
+}
+
+/// The calling thread's core, one of those that it may use now, until the end.
+class PinnedThread {
+ public:
+  explicit PinnedThread(int index) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    usable_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
+    if (!usable_) return;
+    int skip = index % CPU_COUNT(&before_);
+    int core = 0;
+    while (!CPU_ISSET(core, &before_) || skip-- > 0) ++core;
+    CPU_SET(core, &one);
+    usable_ = sched_setaffinity(0, sizeof one, &one) == 0;
+  }
+  ~PinnedThread() {
+    if (usable_) sched_setaffinity(0, sizeof before_, &before_);
+  }
+  PinnedThread(const PinnedThread&) = delete;
+  PinnedThread& operator=(const PinnedThread&) = delete;
+
+ private:
+  cpu_set_t before_{};
+  bool usable_ = false;
+};
+
+struct Implementation {
+  const char* name;
+  HostAllReduce run;
+};
+
+/// What one worker does.
+class Worker {
+ public:
+  Worker(HostCommunicator& communicator, const std::vector<Implementation>& implementations)
+      : communicator_(communicator), implementations_(implementations) {}
+
+  /// All implementations at one size, turn about.
+  std::vector<AllReduceBenchRow> measure(std::int64_t bytes, std::int64_t repeats) {
+    values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
+    std::vector<std::vector<double>> seconds(implementations_.size());
+    for (std::int64_t round = -kWarmUp; round < repeats; ++round) {
+      for (std::size_t i = 0; i < implementations_.size(); ++i) {
+        const double mine = time_once(implementations_[i], round + kWarmUp);
+        if (round >= 0) seconds[i].push_back(mine);
+      }
+    }
+    std::vector<AllReduceBenchRow> rows;
+    for (std::size_t i = 0; i < implementations_.size(); ++i) {
+      rows.push_back(row_of(implementations_[i].name, bytes, slowest(seconds[i])));
+    }
+    return rows;
+  }
+
+ private:
+  double time_once(const Implementation& implementation, std::int64_t round) {
+    using Clock = std::chrono::steady_clock;
+    const auto count = static_cast<std::int64_t>(values_.size());
+    for (std::int64_t i = 0; i < count; ++i) values_[i] = value_of(i, round, communicator_.rank());
+    communicator_.barrier();
+    const Clock::time_point start = Clock::now();
+    implementation.run(values_.data(), values_.data(), count, DType::f32, Reduction::sum);
+    const std::chrono::duration<double> seconds = Clock::now() - start;
+    check(implementation, round);
+    return seconds.count();
+  }
+
+  void check(const Implementation& implementation, std::int64_t round) const {
+    for (std::size_t i = 0; i < values_.size(); ++i) {
+      const float expected = sum_of(static_cast<std::int64_t>(i), round, communicator_.size());
+      if (values_[i] == expected) continue;
+      CONVOY_FAIL(communication, "bench allreduce: {}: value {} of {} is {}, expected {}",
+                  implementation.name, i, values_.size(), values_[i], expected);
+    }
+  }
+
+  /// Of each round, over all ranks.
+  std::vector<double> slowest(const std::vector<double>& mine) {
+    std::vector<double> all(mine.size());
+    communicator_.all_reduce_now(mine.data(), all.data(), static_cast<std::int64_t>(mine.size()),
+                                 DType::f64, Reduction::max);
+    return all;
+  }
+
+  AllReduceBenchRow row_of(const char* impl, std::int64_t bytes,
+                           const std::vector<double>& seconds) const {
+    AllReduceBenchRow row{.impl = impl, .ranks = communicator_.size(), .bytes = bytes};
+    row.median_s = median(seconds);
+    row.best_s = *std::min_element(seconds.begin(), seconds.end());
+    row.bus_gb_s =
+        2.0 * (row.ranks - 1) / row.ranks * static_cast<double>(bytes) / row.median_s / 1e9;
+    return row;
+  }
+
+  HostCommunicator& communicator_;
+  const std::vector<Implementation>& implementations_;
+  std::vector<float> values_;
+};
+
+/// The first failure of the workers of this process in time; it ends the others.
+class FirstFailure {
+ public:
+  explicit FirstFailure(Group& group) : group_(group) {}
+  void take(const Error& error) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!error_) error_ = group_.fail(error);
+  }
+  void rethrow() const {
+    if (error_) throw Error(*error_);
+  }
+
+ private:
+  Group& group_;
+  std::mutex mutex_;
+  std::optional<Error> error_;
+};
+
+std::vector<Implementation> implementations_of(HostCommunicator& communicator,
+                                               const std::optional<HostAllReduce>& library) {
+  std::vector<Implementation> found = {
+      {"ring", [&communicator](const void* in, void* out, std::int64_t count, DType dtype,
+                               Reduction reduction) {
+         communicator.all_reduce_now(in, out, count, dtype, reduction);
+       }}};
+  if (library) found.push_back({"mpi", *library});
+  return found;
+}
+
+/// MPI's own all-reduce joins processes: it does the same work where each has one worker.
+std::optional<HostAllReduce> library_of(const Group& group) {
+  if (std::string(group.backend()) != "mpi" || group.size() != group.world().size) return {};
+  return mpi_library_all_reduce();
+}
+
+void check_options(const Group& group, const AllReduceBenchOptions& options) {
+  CONVOY_CHECK(group.size() >= 2,
+               "bench allreduce: one worker has nothing to add up; expected --devices cpu:0,cpu:1 "
+               "or a start with mpirun -n 2");
+  CONVOY_CHECK(options.repeats >= 1, "bench allreduce: {} repeats, expected at least 1",
+               options.repeats);
+  for (std::int64_t bytes : options.bytes) {
+    CONVOY_CHECK(bytes > 0 && bytes % sizeof(float) == 0,
+                 "bench allreduce: {} bytes, expected whole fp32 values: a multiple of 4", bytes);
+  }
+}
+
+}  // namespace
+
+std::vector<AllReduceBenchRow> bench_all_reduce(Group& group,
+                                                const AllReduceBenchOptions& options) {
+  check_options(group, options);
+  const std::optional<HostAllReduce> library = library_of(group);
+  FirstFailure failure(group);
+  std::vector<std::vector<AllReduceBenchRow>> rows(group.local_workers());
+  const auto work = [&](int local) {
+    try {
+      const PinnedThread pinned(group.first_on_host() + local);
+      HostCommunicator& communicator = group.worker(local);
+      const auto implementations = implementations_of(communicator, library);
+      Worker worker(communicator, implementations);
+      for (std::int64_t bytes : options.bytes) {
+        for (AllReduceBenchRow& row : worker.measure(bytes, options.repeats)) {
+          rows[local].push_back(std::move(row));
+        }
+      }
+    } catch (const Error& error) {
+      failure.take(error);
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int local = 0; local < group.local_workers(); ++local) threads.emplace_back(work, local);
+  }
+  failure.rethrow();
+  return rows.front();
+}
+
+}  // namespace convoy
