@@ -34,9 +34,13 @@ ReceiveEnd& PeerChannels::from(int peer, Lane lane) {
 }
 
 void Exchange::send(int peer, Lane lane, const void* values, std::size_t bytes) {
+  std::byte* slot = room(peer, lane);
+  if (bytes) std::memcpy(slot, values, bytes);
+  commit(peer, lane, bytes);
+}
+
+void Exchange::commit(int peer, Lane lane, std::size_t bytes) {
   SendEnd& end = channels_.to(peer, lane);
-  const std::span<std::byte> slot = end.reserve(waiter_);
-  if (bytes) std::memcpy(slot.data(), values, bytes);
   end.commit(bytes);
   if (std::find(used_.begin(), used_.end(), &end) == used_.end()) used_.push_back(&end);
 }

@@ -46,6 +46,9 @@ class Exchange {
 
   /// Sends one piece: at most piece_bytes().
   void send(int peer, Lane lane, const void* values, std::size_t bytes);
+  /// Room for the next piece to `peer`, to be written and then sent by commit().
+  std::byte* room(int peer, Lane lane) { return channels_.to(peer, lane).reserve(waiter_).data(); }
+  void commit(int peer, Lane lane, std::size_t bytes);
   /// The next piece of `peer`, which has `bytes`; `communication` if it has not.
   const void* front(int peer, Lane lane, std::size_t bytes);
   void release(int peer, Lane lane) { channels_.from(peer, lane).release(); }

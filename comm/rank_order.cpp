@@ -24,7 +24,8 @@ class RankOrder {
       : exchange_(exchange),
         call_(call),
         pieces_(Pieces::of(exchange, call)),
-        sources_(exchange.size()) {}
+        sources_(exchange.size()),
+        copies_(exchange.size() - 1) {}
 
   std::int64_t rounds() const {
     return Pieces::longest(call_.count, exchange_.size(), pieces_.elements);
@@ -41,7 +42,7 @@ class RankOrder {
 
   /// Adds the values of all for piece `index` of this rank's chunk and writes them to `out`, as
   /// element 0 that of this chunk or of all chunks.
-  void join(std::int64_t index, std::byte* out) {
+  void join(std::int64_t index, std::byte* out, std::span<void* const> copies = {}) {
     const Chunk piece = piece_of(exchange_.rank(), index);
     if (piece.count() == 0) return;
     for (int rank = 0; rank < exchange_.size(); ++rank) {
@@ -49,17 +50,22 @@ class RankOrder {
                                                 : exchange_.front(rank, Lane::values, bytes(piece));
     }
     reduce(sources_, out + piece.begin * call_.element(), piece.count(), call_.dtype,
-           call_.reduction, exchange_.size());
+           call_.reduction, exchange_.size(), copies);
     for (int step = 1; step < exchange_.size(); ++step) {
       exchange_.release(exchange_.after(step), Lane::values);
     }
   }
 
-  void send_results(std::int64_t index) {
+  /// join(), and sends what it gives to all others: added straight into the slots.
+  void join_and_send(std::int64_t index) {
     const Chunk piece = piece_of(exchange_.rank(), index);
     if (piece.count() == 0) return;
     for (int step = 1; step < exchange_.size(); ++step) {
-      send(exchange_.after(step), Lane::results, call_.out, piece);
+      copies_[step - 1] = exchange_.room(exchange_.after(step), Lane::results);
+    }
+    join(index, call_.out, copies_);
+    for (int step = 1; step < exchange_.size(); ++step) {
+      exchange_.commit(exchange_.after(step), Lane::results, bytes(piece));
     }
   }
 
@@ -87,6 +93,7 @@ class RankOrder {
   const ReduceCall& call_;
   const Pieces pieces_;
   std::vector<const void*> sources_;
+  std::vector<void*> copies_;
 };
 
 void all_reduce_in_one_hop(Exchange& exchange, const ReduceCall& call) {
@@ -120,8 +127,7 @@ void all_reduce_in_rank_order(Exchange& exchange, const ReduceCall& call) {
   work.send_values(0);
   for (std::int64_t k = 0; k <= rounds; ++k) {
     work.send_values(k + 1);
-    work.join(k, call.out);
-    work.send_results(k);
+    work.join_and_send(k);
     if (k > 0) work.take_results(k - 1);
   }
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <type_traits>
 
 namespace convoy {
@@ -79,6 +80,12 @@ struct Divide {
   }
 };
 
+struct Ends {
+  std::span<const void* const> sources;
+  void* out;
+  std::span<void* const> copies;
+};
+
 /// One block: the sums of all but the last source go to `sums`, those with the last one to `out`.
 template <class T, class Join, class Finish>
 void join_block(std::span<const void* const> sources, std::int64_t begin, std::int64_t count,
@@ -109,44 +116,47 @@ void join_block(std::span<const void* const> sources, std::int64_t begin, std::i
 }
 
 template <class T, class Join, class Finish>
-void join_all(std::span<const void* const> sources, void* out, std::int64_t count, Join join,
-              Finish finish) {
+void join_all(const Ends& ends, std::int64_t count, Join join, Finish finish) {
   for (std::int64_t begin = 0; begin < count; begin += kBlock) {
-    join_block(sources, begin, std::min(kBlock, count - begin), static_cast<T*>(out) + begin, join,
-               finish);
+    const std::int64_t length = std::min(kBlock, count - begin);
+    T* out = static_cast<T*>(ends.out) + begin;
+    join_block(ends.sources, begin, length, out, join, finish);
+    for (void* copy : ends.copies) {
+      std::memcpy(static_cast<T*>(copy) + begin, out, static_cast<std::size_t>(length) * sizeof(T));
+    }
   }
 }
 
 template <class T>
-void reduce_as(std::span<const void* const> sources, void* out, std::int64_t count,
-               Reduction reduction, int divisor) {
+void reduce_as(const Ends& ends, std::int64_t count, Reduction reduction, int divisor) {
   switch (reduction) {
     case Reduction::sum:
-      return join_all<T>(sources, out, count, Add(), AsItIs());
+      return join_all<T>(ends, count, Add(), AsItIs());
     case Reduction::mean:
-      return join_all<T>(sources, out, count, Add(), Divide{divisor});
+      return join_all<T>(ends, count, Add(), Divide{divisor});
     case Reduction::max:
-      return join_all<T>(sources, out, count, Max(), AsItIs());
+      return join_all<T>(ends, count, Max(), AsItIs());
   }
 }
 
 }  // namespace
 
 void reduce(std::span<const void* const> sources, void* out, std::int64_t count, DType dtype,
-            Reduction reduction, int divisor) {
+            Reduction reduction, int divisor, std::span<void* const> copies) {
+  const Ends ends{sources, out, copies};
   switch (dtype) {
     case DType::f32:
-      return reduce_as<float>(sources, out, count, reduction, divisor);
+      return reduce_as<float>(ends, count, reduction, divisor);
     case DType::f64:
-      return reduce_as<double>(sources, out, count, reduction, divisor);
+      return reduce_as<double>(ends, count, reduction, divisor);
     case DType::bf16:
-      return reduce_as<BFloat16>(sources, out, count, reduction, divisor);
+      return reduce_as<BFloat16>(ends, count, reduction, divisor);
     case DType::i64:
-      return reduce_as<std::int64_t>(sources, out, count, reduction, divisor);
+      return reduce_as<std::int64_t>(ends, count, reduction, divisor);
     case DType::i32:
-      return reduce_as<std::int32_t>(sources, out, count, reduction, divisor);
+      return reduce_as<std::int32_t>(ends, count, reduction, divisor);
     case DType::u8:
-      return reduce_as<std::uint8_t>(sources, out, count, reduction, divisor);
+      return reduce_as<std::uint8_t>(ends, count, reduction, divisor);
   }
 }
 
