@@ -6,8 +6,10 @@
 namespace convoy {
 namespace {
 
-constexpr std::int64_t kSmallestPiece =
-    16 * 1024;  // bytes: below it, waiting costs more than moving
+// Bytes of a piece: below the first, waiting costs more than moving; above the second, what is on
+// its way between two cores leaves their caches.
+constexpr std::int64_t kSmallestPiece = 16 * 1024;
+constexpr std::int64_t kLargestPiece = 64 * 1024;
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) {
   return a / b + (a % b != 0);
@@ -29,7 +31,8 @@ Chunk chunk_of(std::int64_t count, int rank, int size) {
 }
 
 Pieces Pieces::of(const Exchange& exchange, const ReduceCall& call) {
-  const std::int64_t most = static_cast<std::int64_t>(exchange.piece_bytes()) / call.element();
+  const auto room = static_cast<std::int64_t>(exchange.piece_bytes());
+  const std::int64_t most = std::min(room, kLargestPiece) / call.element();
   const std::int64_t least = std::min(most, kSmallestPiece / call.element());
   const std::int64_t chunk = divide_up(call.count, exchange.size());
   // Four pieces at least, where they are not too small: the first one is on its way early.

@@ -16,7 +16,7 @@
 namespace convoy {
 namespace {
 
-constexpr std::int64_t kOneHop = 16 * 1024;  // bytes that a rank then sends to all others together
+constexpr std::int64_t kOneHop = 64 * 1024;  // bytes that a rank then sends to all others together
 
 class RankOrder {
  public:
