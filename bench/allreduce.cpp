@@ -99,8 +99,9 @@ class Worker {
     for (std::size_t i = 0; i < values_.size(); ++i) {
       const float expected = sum_of(static_cast<std::int64_t>(i), round, communicator_.size());
       if (values_[i] == expected) continue;
-      CONVOY_FAIL(communication, "bench allreduce: {}: value {} of {} is {}, expected {}",
-                  implementation.name, i, values_.size(), values_[i], expected);
+      CONVOY_FAIL(
+          communication, "bench allreduce: {}: value {} of {} on rank {} is {}, expected {}",
+          implementation.name, i, values_.size(), communicator_.rank(), values_[i], expected);
     }
   }
 
@@ -162,23 +163,22 @@ std::optional<HostAllReduce> library_of(const Group& group) {
   return mpi_library_all_reduce();
 }
 
-void check_options(const Group& group, const AllReduceBenchOptions& options) {
-  CONVOY_CHECK(group.size() >= 2,
-               "bench allreduce: one worker has nothing to add up; expected --devices cpu:0,cpu:1 "
-               "or a start with mpirun -n 2");
-  CONVOY_CHECK(options.repeats >= 1, "bench allreduce: {} repeats, expected at least 1",
-               options.repeats);
-  for (std::int64_t bytes : options.bytes) {
-    CONVOY_CHECK(bytes > 0 && bytes % sizeof(float) == 0,
-                 "bench allreduce: {} bytes, expected whole fp32 values: a multiple of 4", bytes);
+}  // namespace
+
+void AllReduceBenchOptions::check() const {
+  CONVOY_CHECK(repeats >= 1, "bench allreduce: {} repeats, expected at least 1", repeats);
+  for (std::int64_t size : bytes) {
+    CONVOY_CHECK(size > 0 && size % sizeof(float) == 0,
+                 "bench allreduce: {} bytes, expected whole fp32 values: a multiple of 4", size);
   }
 }
 
-}  // namespace
-
 std::vector<AllReduceBenchRow> bench_all_reduce(Group& group,
                                                 const AllReduceBenchOptions& options) {
-  check_options(group, options);
+  options.check();
+  CONVOY_CHECK(group.size() >= 2,
+               "bench allreduce: one worker has nothing to add up; expected --devices cpu:0,cpu:1 "
+               "or a start with mpirun -n 2");
   const std::optional<HostAllReduce> library = library_of(group);
   FirstFailure failure(group);
   std::vector<std::vector<AllReduceBenchRow>> rows(group.local_workers());

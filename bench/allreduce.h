@@ -13,6 +13,9 @@ namespace convoy {
 struct AllReduceBenchOptions {
   std::vector<std::int64_t> bytes = {4000, 64000, 1'000'000, 25'000'000, 100'000'000};
   std::int64_t repeats = 15;  ///< measured, after three for warming up
+
+  /// `usage` for bytes that are no whole number of values, and for no repeats.
+  void check() const;
 };
 
 /// One implementation at one size.
@@ -27,7 +30,7 @@ struct AllReduceBenchRow {
 
 /// Sums `bytes` of fp32 over all workers of `group`, in place. Runs a thread for each worker of
 /// this process. The rows are the same in all processes. `communication` where a sum is wrong,
-/// `usage` for a group of one and for bytes that are no whole number of values.
+/// `usage` for a group of one and for options that check() refuses.
 std::vector<AllReduceBenchRow> bench_all_reduce(Group& group, const AllReduceBenchOptions& options);
 
 }  // namespace convoy

@@ -30,6 +30,7 @@ AllReduceBenchOptions bench_options(const Options& options) {
   AllReduceBenchOptions bench;
   if (!options.bytes.empty()) bench.bytes = options.bytes;
   bench.repeats = options.repeats.value_or(bench.repeats);
+  bench.check();
   return bench;
 }
 
@@ -54,19 +55,21 @@ void print_json(const AllReduceBenchRow& row) {
 }
 
 void print_table(const std::vector<AllReduceBenchRow>& rows) {
-  print_line(
-      fmt::format("{:<6}{:>12}{:>14}{:>14}{:>12}", "impl", "size", "median", "best", "GB/s"));
+  print_line(fmt::format("{:<6}{:>6}{:>12}{:>14}{:>14}{:>12}", "impl", "ranks", "size", "median",
+                         "best", "GB/s"));
   for (const AllReduceBenchRow& row : rows) {
-    print_line(fmt::format("{:<6}{:>12}{:>14}{:>14}{:>12.2f}", row.impl, size_text(row.bytes),
-                           time_text(row.median_s), time_text(row.best_s), row.bus_gb_s));
+    print_line(fmt::format("{:<6}{:>6}{:>12}{:>14}{:>14}{:>12.2f}", row.impl, row.ranks,
+                           size_text(row.bytes), time_text(row.median_s), time_text(row.best_s),
+                           row.bus_gb_s));
   }
 }
 
 }  // namespace
 
 int run_bench_allreduce(Options& options) {
+  const AllReduceBenchOptions bench = bench_options(options);
   const auto group = convoy::Group::make(discover_world(), group_options(options.settings));
-  const auto rows = bench_all_reduce(*group, bench_options(options));
+  const auto rows = bench_all_reduce(*group, bench);
   if (group->first_rank() != 0) return 0;
   print_notes(options.notes);
   if (!options.json) print_table(rows);

@@ -112,7 +112,7 @@ class Usage(ProcessTest):
         self.assertIn("takes no operand", self.bad(2, "usage", "summary", "resnet50"))
         self.assertIn("did you mean resnet50?", self.bad(2, "usage", "train", "--model", "resnet5"))
         self.assertIn("comes before the command", self.bad(2, "usage", "--json", "train"))
-        self.assertIn("step|data", self.bad(2, "usage", "bench"))
+        self.assertIn("step|data|allreduce", self.bad(2, "usage", "bench"))
         for later in ("verify", "plan", "report", "launch"):
             self.assertIn("not in this build yet", self.bad(2, "usage", later))
 
@@ -178,6 +178,11 @@ class Information(ProcessTest):
                                     "--json"))
         self.assertEqual(data["images"], 20)
         self.assertGreater(data["images_per_s"], 0)
+        sums = json.loads(self.good("bench", "allreduce", "--devices", "cpu:0,cpu:1", "--bytes", "4KiB", "--json"))
+        self.assertEqual((sums["impl"], sums["ranks"], sums["bytes"]), ("ring", 2, 4096))
+        self.assertIn("one worker", self.bad(2, "usage", "bench", "allreduce"))
+        self.assertIn("cuda:0", self.bad(2, "usage", "bench", "allreduce", "--devices", "cpu:0,cuda:0"))
+        self.assertIn("--bytes", self.bad(2, "usage", "bench", "allreduce", "--bytes", "4,"))
 
 
 class Training(ProcessTest):
