@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <mutex>
+#include <vector>
 
 #include "comm/communicator.h"
 
 namespace convoy {
 
-/// The blocking calls may be made from any thread, but by one thread at a time.
+/// The blocking calls may be made from any thread, but by one thread at a time. Queued collectives
+/// run in the order of their calls, on whatever streams.
 class HostCommunicator : public Communicator {
  public:
   virtual void all_reduce_now(const void* in, void* out, std::int64_t count, DType dtype,
@@ -30,7 +34,19 @@ class HostCommunicator : public Communicator {
   void broadcast(Buffer values, std::int64_t count, int root, Stream& stream) override;
   void send(ConstBuffer values, std::int64_t count, int peer, int tag, Stream& stream) override;
   void receive(Buffer values, std::int64_t count, int peer, int tag, Stream& stream) override;
+  /// After everything that was queued.
   std::unique_ptr<Communicator> split(int color, int key) override;
+
+  /// Blocks until everything that was queued has run: before a blocking call, and before the end.
+  void wait_for_queued();
+
+ private:
+  void queue_collective(Stream& stream, std::function<void()> work);
+  void queue_message(Stream& stream, std::function<void()> work);
+
+  std::mutex mutex_;
+  Event collective_;             // the end of the last one
+  std::vector<Event> messages_;  // ends of those that may still be on their way
 };
 
 }  // namespace convoy

@@ -195,6 +195,13 @@ void share_cores(const Group& group, const Device& device) {
   if (!std::getenv("OMP_NUM_THREADS")) context(device).set_threads(group.cores_per_worker());
 }
 
+/// Queued collectives use the group: it stays until they have run, or its abort has ended them.
+void leave_group() {
+  if (!is_initialized()) return;
+  own_communicator().wait_for_queued();
+  this_worker().group.reset();
+}
+
 // Tensors and modules are made on cpu:0, whichever worker makes them. On one stream a collective of
 // this worker could stand before what another one must do to take part in it.
 std::vector<std::unique_ptr<Stream>> make_worker_streams(int workers) {
@@ -214,6 +221,7 @@ void run_worker(const std::function<void(int)>& fn, const std::shared_ptr<Team>&
   } catch (...) {
     team->fail(std::current_exception());
   }
+  leave_group();
   this_worker() = {};
 }
 
@@ -229,7 +237,7 @@ void init_process_group(const std::string& backend, double timeout) {
 
 void destroy_process_group() {
   joined();
-  this_worker().group.reset();
+  leave_group();
 }
 
 bool is_initialized() {
@@ -249,7 +257,9 @@ int get_local_rank() {
 }
 
 void barrier() {
-  own_communicator().barrier();
+  HostCommunicator& own = own_communicator();
+  own.wait_for_queued();
+  own.barrier();
 }
 
 Communicator& communicator() {

@@ -16,7 +16,8 @@ namespace convoy {
 /// meeting (`communication` that names who is absent) and the time that a worker may stand still.
 /// `usage` if the worker has joined already.
 void init_process_group(const std::string& backend = "auto", double timeout = 60);
-/// Leaves the group; the last worker of a process ends it. Another one may follow.
+/// Leaves the group when what this worker has queued has run; the last worker of a process ends it.
+/// Another one may follow.
 void destroy_process_group();
 bool is_initialized();
 
@@ -27,7 +28,7 @@ int get_rank();
 int get_world_size();
 /// Of this worker among those of its host.
 int get_local_rank();
-/// Blocks until all workers are here.
+/// Blocks until what this worker has queued has run and all workers are here.
 void barrier();
 /// The calling worker's end of the group.
 Communicator& communicator();

@@ -1,5 +1,8 @@
 #include "comm/host_communicator.h"
 
+#include <atomic>
+#include <memory>
+
 #include "kernels/base/context.h"
 #include "tests/comm/thread_group.h"
 #include "tests/support/catch.h"
@@ -41,6 +44,29 @@ TEST_CASE("collectives run in stream order") {
       notes.expect(all[k * 20] == 3.0f + static_cast<float>(k) && all[k * 20 + 1] == 3.0f, "all");
     }
     notes.expect(from_two == std::vector<float>(60, 2), "broadcast");
+  });
+  CHECK(notes.text() == "");
+}
+
+TEST_CASE("collectives on several streams run in the order of their calls") {
+  Notes notes;
+  run_ranks(2, {}, [&](HostCommunicator& rank) {
+    auto one = context("cpu:0").make_stream();
+    auto other = context("cpu:0").make_stream();
+    std::vector<float> first(3, 1);
+    std::vector<float> second(5, 10);
+    const auto begun = std::make_shared<std::atomic<bool>>(false);
+    one->host_call([begun] { begun->wait(false); });
+    rank.all_reduce(buffer(first), buffer(first), 3, Reduction::sum, *one);
+    rank.all_reduce(buffer(second), buffer(second), 5, Reduction::sum, *other);
+    begun->store(true);
+    begun->notify_all();
+    const auto part = rank.split(0, 0);  // itself a collective, after those that were queued
+    notes.expect(part->size() == 2, "split");
+    rank.wait_for_queued();
+    rank.barrier();
+    notes.expect(first == std::vector<float>(3, 2), "first");
+    notes.expect(second == std::vector<float>(5, 20), "second");
   });
   CHECK(notes.text() == "");
 }

@@ -1,14 +1,18 @@
 #include "comm/process_group.h"
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
+#include "kernels/base/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
 namespace convoy {
 
+using namespace std::chrono_literals;
 using testing::check_error;
 using testing::error_of;
 using testing::expect_error;
@@ -53,6 +57,23 @@ TEST_CASE("spawned workers join a group, leave it and join another") {
       3);
   CHECK(sums == std::vector<std::int64_t>{30, 30, 30, 33, 33, 33});
   CHECK(devices == std::vector<Device>{"cpu:0", "cpu:1", "cpu:2"});
+}
+
+TEST_CASE("a worker leaves when what it has queued has run") {
+  std::vector<float> values(3, 1);
+  spawn(
+      [&](int i) {
+        init_process_group("thread", 20);
+        Stream& stream = current_stream(Device());
+        if (i == 1) stream.host_call([] { std::this_thread::sleep_for(100ms); });
+        const Buffer mine{&values[i], DType::f32};
+        communicator().all_reduce(mine, mine, 1, Reduction::sum, stream);
+        barrier();  // a collective too
+        communicator().all_reduce(mine, mine, 1, Reduction::sum, stream);
+        destroy_process_group();
+      },
+      3);
+  CHECK(values == std::vector<float>(3, 9));
 }
 
 TEST_CASE("spawn throws the first failure again and nobody waits for ever") {
