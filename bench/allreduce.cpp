@@ -86,7 +86,8 @@ class Worker {
   double time_once(const Implementation& implementation, std::int64_t round) {
     using Clock = std::chrono::steady_clock;
     const auto count = static_cast<std::int64_t>(values_.size());
-    for (std::int64_t i = 0; i < count; ++i) values_[i] = value_of(i, round, communicator_.rank());
+    const int rank = communicator_.rank();
+    for (std::int64_t i = 0; i < count; ++i) values_[i] = value_of(i, round, rank);
     communicator_.barrier();
     const Clock::time_point start = Clock::now();
     implementation.run(values_.data(), values_.data(), count, DType::f32, Reduction::sum);
@@ -96,13 +97,18 @@ class Worker {
   }
 
   void check(const Implementation& implementation, std::int64_t round) const {
-    for (std::size_t i = 0; i < values_.size(); ++i) {
-      const float expected = sum_of(static_cast<std::int64_t>(i), round, communicator_.size());
-      if (values_[i] == expected) continue;
-      CONVOY_FAIL(
-          communication, "bench allreduce: {}: value {} of {} on rank {} is {}, expected {}",
-          implementation.name, i, values_.size(), communicator_.rank(), values_[i], expected);
-    }
+    const auto count = static_cast<std::int64_t>(values_.size());
+    const int ranks = communicator_.size();
+    std::int64_t wrong = 0;
+    for (std::int64_t i = 0; i < count; ++i) wrong += values_[i] != sum_of(i, round, ranks);
+    if (wrong == 0) return;
+    std::int64_t first = 0;
+    while (values_[first] == sum_of(first, round, ranks)) ++first;
+    CONVOY_FAIL(communication,
+                "bench allreduce: {}: {} of {} values are wrong on rank {}; value {} is {}, "
+                "expected {}",
+                implementation.name, wrong, count, communicator_.rank(), first, values_[first],
+                sum_of(first, round, ranks));
   }
 
   /// Of each round, over all ranks.

@@ -96,9 +96,9 @@ TEST_CASE("bench allreduce has a row for each size, with the bus bandwidth of it
 TEST_CASE("bench allreduce stops at a wrong sum") {
   WrongGroup group;
   // Values are 0 and 1 in the first round, on rank 1 more by 7.
-  check_error([&] { bench_all_reduce(group, {.bytes = {8}, .repeats = 1}); },
-              ErrorKind::communication,
-              "bench allreduce: ring: value 1 of 2 on rank 1 is 10, expected 9");
+  check_error(
+      [&] { bench_all_reduce(group, {.bytes = {8}, .repeats = 1}); }, ErrorKind::communication,
+      "bench allreduce: ring: 1 of 2 values are wrong on rank 1; value 1 is 10, expected 9");
 }
 
 TEST_CASE("bench allreduce needs two workers and whole values") {
