@@ -1,5 +1,6 @@
 // bench allreduce: our all-reduce and the MPI library's own, turn about in one run, each worker on
-// a core of its own. Values are integers, so that every result is checked exactly.
+// a core of its own. Values are integers, so that every result is checked exactly. They are written
+// before and read after each call, as gradients are.
 #pragma once
 
 #include <cstdint>
