@@ -26,7 +26,8 @@ float value_of(std::int64_t index, std::int64_t round, int rank) {
 }
 
 float sum_of(std::int64_t index, std::int64_t round, int ranks) {
-  return static_cast<float>(ranks * ((index + round) & 1023) + 7 * ranks * (ranks - 1) / 2);
+  const std::int64_t of_ranks = std::int64_t{7} * ranks * (ranks - 1) / 2;
+  return static_cast<float>(ranks * ((index + round) & 1023) + of_ranks);
 }
 
 /// The calling thread's core, one of those that it may use now, until the end.
