@@ -36,7 +36,7 @@ class Team {
   explicit Team(int workers) : workers_(workers) { begin_round(); }
   std::shared_ptr<Group> join(int worker, const Terms& terms);
   /// Worker `worker` has ended with `failure`: the others must not wait for it.
-  void fail(const std::exception_ptr& failure);
+  void fail(int worker, const std::exception_ptr& failure);
   void rethrow_failure() const;
 
  private:
@@ -45,6 +45,7 @@ class Team {
   void make_group(Round& round, std::unique_lock<std::mutex>& lock);
   void wait_for_others(Round& round, std::unique_lock<std::mutex>& lock);
   Error absent_error(const Round& round) const;
+  bool is_echo(int worker, const Error& error) const;
 
   const int workers_;
   std::mutex mutex_;
@@ -52,6 +53,7 @@ class Team {
   std::shared_ptr<Round> round_;
   std::weak_ptr<Group> group_;  // the latest
   std::exception_ptr failure_;  // the first
+  std::exception_ptr echo_;     // of a worker that has left, until that one says why
   std::optional<Error> error_;  // the same for people
 };
 
@@ -146,12 +148,24 @@ Error error_of(const std::exception_ptr& failure) {
   }
 }
 
-void Team::fail(const std::exception_ptr& failure) {
+/// Whether the error is about another worker of this process, which is about to tell its own.
+bool Team::is_echo(int worker, const Error& error) const {
+  const std::shared_ptr<Group> group = group_.lock();
+  if (!group || !error.rank()) return false;
+  const int other = *error.rank() - group->first_rank();
+  return other >= 0 && other < workers_ && other != worker;
+}
+
+void Team::fail(int worker, const std::exception_ptr& failure) {
   const Error error = error_of(failure);
   std::shared_ptr<Group> group;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (failure_) return;  // an echo
+    if (failure_) return;
+    if (is_echo(worker, error)) {
+      echo_ = failure;
+      return;
+    }
     failure_ = failure;
     error_ = error;
     group = group_.lock();
@@ -166,6 +180,7 @@ void Team::fail(const std::exception_ptr& failure) {
 
 void Team::rethrow_failure() const {
   if (failure_) std::rethrow_exception(failure_);
+  if (echo_) std::rethrow_exception(echo_);
 }
 
 /// The calling thread as a worker.
@@ -219,7 +234,7 @@ void run_worker(const std::function<void(int)>& fn, const std::shared_ptr<Team>&
     fn(number);
     stream.synchronize();
   } catch (...) {
-    team->fail(std::current_exception());
+    team->fail(number, std::current_exception());
   }
   leave_group();
   this_worker() = {};

@@ -82,6 +82,7 @@ void ReduceLane::send(Bucket& bucket) {
     times->reduced = Clock::now();
     times->all_reduce += times->reduced - times->begun;
   });
+  mark_sent();
 }
 
 std::vector<double> ReduceLane::wait() {

@@ -51,6 +51,10 @@ class ReduceLane {
   /// Gives the memory over to the gradients; those of parameters in `unused` are dropped.
   void end(const std::vector<bool>& unused);
   const Times& times() const { return *times_; }
+  /// What stands in the stream now is a sum that other ranks take part in.
+  void mark_sent() { sent_ = stream_->record(); }
+  /// Whether such a sum is still in work.
+  bool busy() const { return !sent_.done(); }
 
  private:
   struct Place {
@@ -75,6 +79,7 @@ class ReduceLane {
   std::vector<double> present_;  // 1 where this rank had a gradient
   std::size_t next_ = 0;         // bucket to be sent
   std::shared_ptr<Times> times_;
+  Event sent_;
   std::unique_ptr<Stream> stream_;  // last: it finishes its work before the rest goes
 };
 

@@ -107,9 +107,13 @@ Reducer::~Reducer() {
   for (std::size_t i = 0; i < hooks_.size(); ++i) {
     parameters_[i].second.remove_gradient_hook(hooks_[i]);
   }
-  if (armed_ && std::uncaught_exceptions() == 0) {
+  // While an exception passes, whoever catches it tells the group why. But a sum in work waits for
+  // ranks that may wait for this one, so it has to end first.
+  const bool in_sum =
+      std::any_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->busy(); });
+  if (armed_ && (std::uncaught_exceptions() == 0 || in_sum)) {
     control_->abort(Error(ErrorKind::communication, "reducer: given up in the middle of a backward",
-                          CONVOY_PLACE));
+                          CONVOY_PLACE, control_->rank()));
   }
 }
 
@@ -208,6 +212,7 @@ void Reducer::arm(const GradientShare& share) {
   parts_ = Tensor::from(std::vector<double>{share.part}, {1}, lane.stream().device());
   lane.communicator().all_reduce(parts_.buffer(), parts_.buffer(), 1, Reduction::sum,
                                  lane.stream());
+  lane.mark_sent();
 }
 
 void Reducer::begin() {

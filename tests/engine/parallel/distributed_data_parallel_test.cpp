@@ -353,6 +353,24 @@ TEST_CASE("distributed: a forward that fails on one rank ends the others") {
   for (const std::string& text : seen) CHECK(text == "of a layer");
 }
 
+TEST_CASE("distributed: a worker that fails while its gradients are summed ends the others") {
+  expect_error(ErrorKind::data, {"of a hook"}, [] {
+    spawn(
+        [](int rank) {
+          init_process_group("thread", 30);
+          const auto network = std::make_shared<TwoDevices>(oracle(rank), oracle(rank), 1);
+          DistributedOptions options;
+          options.buckets = {1, 1};  // each gradient at once
+          DistributedDataParallel model(network, options);
+          if (rank == 1) {  // the first layer's gradient comes last
+            network->net1->weight.on_gradient([](Tensor&) { CONVOY_FAIL(data, "of a hook"); });
+          }
+          mean(model(Tensor::ones({2, 10}, doubles(rank)))).backward();
+        },
+        2);
+  });
+}
+
 TEST_CASE("distributed: what is refused") {
   auto refused = [](const std::vector<std::string_view>& parts, int ranks,
                     const std::function<void(int, HostCommunicator&)>& work) {
