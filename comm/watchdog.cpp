@@ -198,6 +198,9 @@ Error Watchdog::Impl::fail(const Error& error) {
   wake();
   const auto patience = std::chrono::duration<double>(kAnswerWait);
   changed_.wait_for(lock, patience, [&] { return verdict_.has_value(); });
+  // Another process's failure: the watchdog's thread is about to leave without a word.
+  const bool leaves = verdict_ && verdict_->owner != world_.rank && !options_.on_failure;
+  if (leaves) changed_.wait(lock, [] { return false; });
   return verdict_ ? verdict_->error : known;
 }
 
