@@ -6,26 +6,38 @@
 #include <string>
 #include <vector>
 
+#include "comm/group.h"
 #include "engine/train/settings.h"
 
 namespace convoy {
 
 struct StepBenchOptions {
-  Settings settings;       ///< model, image_size (224), batch, devices, threads, precision, bn
+  /// model, image_size (224), batch (of all replicas), devices, threads, precision, bn
+  Settings settings;
   std::int64_t steps = 3;  ///< measured, after one for warming up
+  Group* group = nullptr;  ///< all workers, each a replica; null: there is one
 };
 
 struct StepBenchResult {
-  double images_per_s = 0;    ///< of the median step
+  double images_per_s = 0;    ///< of the median step, of all replicas
   double best = 0;            ///< of the fastest step
   double share_of_peak = 0;   ///< convolutions' and products' FLOP/s over the measured FMA rate
   double peak_flops = 0;      ///< that rate, of all threads; 0 where it is not measured
   double peak_rss_mb = 0;     ///< of the process
   double device_peak_mb = 0;  ///< most that tensors held
   std::vector<double> seconds;
+  std::int64_t replicas = 1;
+  double images_per_s_per_replica = 0;
+  /// Of a measured step, on this process's first replica: adding gradients over replicas, and the
+  /// part of it that nothing hides.
+  double all_reduce_seconds = 0;
+  double exposed_seconds = 0;
+  double overlap_share = 0;  ///< of the all-reduce time, hidden behind backward
 };
 
-/// Forward, loss, backward and SGD (lr 0.001, momentum 0.9) on one batch as one micro-batch.
+/// All processes of a group make this call. Forward, loss, backward and SGD (lr 0.001, momentum
+/// 0.9) on one batch, one micro-batch a replica.
+///
 /// `progress(i, n)` is called after each step.
 StepBenchResult bench_step(const StepBenchOptions& options,
                            const std::function<void(std::int64_t, std::int64_t)>& progress);

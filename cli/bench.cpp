@@ -6,6 +6,7 @@
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
+#include "cli/job_group.h"
 #include "cli/json_lines.h"
 #include "cli/progress_format.h"
 #include "cli/setup.h"
@@ -35,6 +36,17 @@ void print_result(const Options& options, const char* name, const std::vector<st
   print_line(line.text());
 }
 
+std::string replicas_text(const Settings& settings, const StepBenchResult& result) {
+  const std::string text =
+      fmt::format("{}, {} threads", settings_text(settings), settings.threads.value_or(0));
+  if (result.replicas == 1) return text;
+  return text + fmt::format(", {} replicas: {} images/s each, {} of the all-reduce hidden",
+                            result.replicas, rate(result.images_per_s_per_replica),
+                            percent(result.overlap_share));
+}
+
+void no_progress(std::int64_t, std::int64_t) {}
+
 void print_step(const Options& options, const StepBenchResult& result) {
   print_result(
       options, "step", {"model", "batch", "image-size", "threads"},
@@ -44,11 +56,33 @@ void print_step(const Options& options, const StepBenchResult& result) {
        {"peak_flops", result.peak_flops},
        {"peak_rss_mb", result.peak_rss_mb},
        {"device_peak_mb", result.device_peak_mb},
-       {"seconds", result.seconds}},
-      {fmt::format("{}, {} threads", settings_text(options.settings),
-                   options.settings.threads.value_or(0)),
+       {"seconds", result.seconds},
+       {"replicas", result.replicas},
+       {"images_per_s_per_replica", result.images_per_s_per_replica},
+       {"all_reduce_s", result.all_reduce_seconds},
+       {"exposed_s", result.exposed_seconds},
+       {"overlap_share", result.overlap_share}},
+      {replicas_text(options.settings, result),
        fmt::format("{} images/s (best {}), {} of the peak, {:.0f} MB", rate(result.images_per_s),
                    rate(result.best), percent(result.share_of_peak), result.peak_rss_mb)});
+}
+
+// Every process runs this; the leading one alone shows.
+int bench_step_in(Options& options, const JobGroup& processes) {
+  check_settings(options);
+  Settings& settings = options.settings;
+  settings.image_size = settings.image_size.value_or(kImageSize);
+  settings.threads = threads_per_worker(settings, processes.group());
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
+  const int sharing = workers_on_these_cores(Ranks(processes.group()));
+  if (processes.leads()) {
+    print_warnings(device_warnings(settings, sharing));
+    print_notes(options.notes);
+  }
+  const StepBenchResult result =
+      bench_step({settings, options.repeats.value_or(kRepeats), processes.group()}, no_progress);
+  if (processes.leads()) print_step(options, result);
+  return 0;
 }
 
 void print_data(const Options& options, const DataBenchResult& result) {
@@ -63,19 +97,11 @@ void print_data(const Options& options, const DataBenchResult& result) {
                             grouped(result.images), duration(result.seconds))});
 }
 
-void no_progress(std::int64_t, std::int64_t) {}
-
 }  // namespace
 
 int run_bench_step(Options& options) {
-  check_settings(options);
-  Settings& settings = options.settings;
-  settings.image_size = settings.image_size.value_or(kImageSize);
-  settings.threads = prepare_device(settings).threads();
-  print_warnings(device_warnings(settings));
-  print_notes(options.notes);
-  print_step(options, bench_step({settings, options.repeats.value_or(kRepeats)}, no_progress));
-  return 0;
+  JobGroup processes(options);
+  return processes.run([&] { return bench_step_in(options, processes); });
 }
 
 int run_bench_data(Options& options) {

@@ -102,10 +102,10 @@ Command bench_step_command() {
           "Measures training steps on made-up images: images/s and the share of the device's peak.",
           {"convoy bench step --model resnet50 --image-size 224 --batch 16 --threads 1",
            "convoy bench step --model resnet18 --image-size 32 --batch 64 --json",
-           "convoy bench step --devices ref:0 --model toy --repeats 10"},
+           "convoy bench step --devices cpu:0,cpu:1 --model resnet50 --batch 32 --threads 1"},
           {},
           {"model", "classes", "image-size", "precision", "bn", "batch", "devices", "threads",
-           "device-memory", "seed", "config", "json", "repeats"},
+           "device-memory", "comm", "comm-timeout", "seed", "config", "json", "repeats"},
           run_bench_step};
 }
 

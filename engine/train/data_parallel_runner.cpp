@@ -39,7 +39,8 @@ std::vector<T> gather(HostCommunicator& group, const T& mine) {
 }  // namespace
 
 struct DataParallelRunner::Worker {
-  Worker(int worker, Group& the_group, Replica given, bool together, const BucketLimits& buckets)
+  Worker(int worker, Group& the_group, TrainingReplica given, bool together,
+         const BucketLimits& buckets)
       : number(worker),
         group(the_group.worker(worker)),
         board(the_group.progress(worker)),
@@ -66,12 +67,10 @@ struct DataParallelRunner::Worker {
   EvalSums sums;
   std::vector<std::string> hashes;
 
-  double since() const {
-    return std::chrono::duration<double>(Clock::now() - busy_since).count();
-  }
+  double since() const { return std::chrono::duration<double>(Clock::now() - busy_since).count(); }
 };
 
-DataParallelRunner::DataParallelRunner(Group& group, std::vector<Replica> replicas,
+DataParallelRunner::DataParallelRunner(Group& group, std::vector<TrainingReplica> replicas,
                                        const Division& division, const BucketLimits& buckets)
     : group_(group),
       division_(division),
@@ -79,8 +78,7 @@ DataParallelRunner::DataParallelRunner(Group& group, std::vector<Replica> replic
         return with_rank(failure, group.first_rank() + worker, group.worker(worker));
       }) {
   CONVOY_CHECK(std::ssize(replicas) == group.local_workers(),
-               "data parallel: {} replicas for {} workers", replicas.size(),
-               group.local_workers());
+               "data parallel: {} replicas for {} workers", replicas.size(), group.local_workers());
   workers_.resize(replicas.size());
   threads_.run([&](int i) {
     const auto place = static_cast<std::size_t>(i);
@@ -201,6 +199,11 @@ std::vector<std::string> DataParallelRunner::weights_hashes() {
     }
   });
   return workers_.front()->hashes;
+}
+
+ReduceSeconds DataParallelRunner::reduce_seconds() const {
+  const ReduceTimes times = workers_.front()->reducer.times();
+  return {times.all_reduce, times.exposed};
 }
 
 TrainingTensors DataParallelRunner::tensors() {

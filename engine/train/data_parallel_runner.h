@@ -1,9 +1,9 @@
 // The step on several workers, those of this process and of others: each has a whole network and
 // works on its share of a batch; gradients are added over all while backward goes on.
 //
-//   trainer's thread   begin --- add_batch --- finish ------------------------ (one thread a worker)
-//   each worker        zero      F B  F B      last losses, wait for sums, update
-//   its reducer                       '--> all-reduce of each bucket, from the last micro-batch on
+//   trainer's thread   begin --- add_batch --- finish ------------------------ (one thread a
+//   worker) each worker        zero      F B  F B      last losses, wait for sums, update its
+//   reducer                       '--> all-reduce of each bucket, from the last micro-batch on
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@
 namespace convoy {
 
 /// One replica and what joins it to the others.
-struct Replica {
+struct TrainingReplica {
   std::shared_ptr<Network> network;
   std::unique_ptr<Optimizer> optimizer;
   LocalRunnerOptions options;  ///< device, and what is the same on all
@@ -28,7 +28,7 @@ class DataParallelRunner : public StepRunner {
  public:
   /// `replicas`: one a local worker of `group`, which outlives this. `division` says how a batch is
   /// divided; its micro-batch rule is that of the replicas' options. Collective.
-  DataParallelRunner(Group& group, std::vector<Replica> replicas, const Division& division,
+  DataParallelRunner(Group& group, std::vector<TrainingReplica> replicas, const Division& division,
                      const BucketLimits& buckets = {});
   ~DataParallelRunner() override;
 
@@ -38,6 +38,7 @@ class DataParallelRunner : public StepRunner {
   EvalSums evaluate(const HostBatch& batch) override;
   void settle_statistics() override;
   std::vector<std::string> weights_hashes() override;
+  ReduceSeconds reduce_seconds() const override;
   TrainingTensors tensors() override;
   std::uint64_t tensor_bytes() const override;
   void load(const TrainingTensors& tensors) override;

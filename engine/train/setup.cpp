@@ -8,8 +8,8 @@
 
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
-#include "engine/train/defaults.h"
 #include "engine/train/data_parallel_runner.h"
+#include "engine/train/defaults.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
@@ -96,8 +96,7 @@ DType dtype_of_precision(const Settings& settings) {
   for (const std::string& name : settings.devices) {
     const Device device(name);
     CONVOY_CHECK(device.type == DeviceType::ref,
-                 "--precision fp64 needs --devices ref:0, but the device is {}",
-                 to_string(device));
+                 "--precision fp64 needs --devices ref:0, but the device is {}", to_string(device));
   }
   return DType::f64;
 }
@@ -146,8 +145,8 @@ LocalRunnerOptions runner_options(const Settings& settings, std::size_t which) {
   return options;
 }
 
-Replica make_replica(const TrainingJob& job, const Settings& settings, std::size_t which) {
-  Replica replica;
+TrainingReplica make_replica(const TrainingJob& job, const Settings& settings, std::size_t which) {
+  TrainingReplica replica;
   replica.options = runner_options(settings, which);
   if (which > 0) CONVOY_CHECK(job.make_network, "training: nothing makes a second network");
   replica.network = which == 0 ? job.network : job.make_network();
@@ -160,8 +159,8 @@ Replica make_replica(const TrainingJob& job, const Settings& settings, std::size
 
 // Two workers on one device would wait for each other in one queue.
 void check_devices(const std::vector<std::string>& devices, int workers) {
-  CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)",
-               devices.size(), workers);
+  CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)", devices.size(),
+               workers);
   std::set<Device> seen;
   for (const std::string& name : devices) {
     CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
@@ -175,16 +174,15 @@ std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
   const Ranks ranks(job.group);
   check_devices(settings.devices, ranks.local_replicas());
-  std::vector<Replica> replicas;
+  std::vector<TrainingReplica> replicas;
   for (std::size_t i = 0; i < settings.devices.size(); ++i) {
     replicas.push_back(make_replica(job, settings, i));
   }
   if (job.group) {
-    return std::make_unique<DataParallelRunner>(*job.group, std::move(replicas),
-                                                division_of(settings, ranks.replicas()),
-                                                job.buckets);
+    return std::make_unique<DataParallelRunner>(
+        *job.group, std::move(replicas), division_of(settings, ranks.replicas()), job.buckets);
   }
-  Replica& only = replicas.front();
+  TrainingReplica& only = replicas.front();
   return std::make_unique<LocalRunner>(std::move(only.network), std::move(only.optimizer),
                                        only.options);
 }

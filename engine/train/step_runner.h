@@ -48,6 +48,12 @@ struct EvalSums {
   }
 };
 
+/// Time spent adding gradients over replicas, since the runner was made.
+struct ReduceSeconds {
+  double all = 0;
+  double exposed = 0;  ///< of it, while the device had nothing else to do
+};
+
 /// The whole state of training that is in tensors, whatever the layout.
 struct TrainingTensors {
   std::vector<NamedArray> model;
@@ -75,6 +81,9 @@ class StepRunner {
   virtual void settle_statistics() {}
   /// The weights hash of each replica of the job.
   virtual std::vector<std::string> weights_hashes() = 0;
+
+  /// Of this process's first replica.
+  virtual ReduceSeconds reduce_seconds() const { return {}; }
 
   /// Copies for a checkpoint, of this process's first replica; for this process alone. `numerics`
   /// if a weight is not finite.
