@@ -109,8 +109,9 @@ std::vector<std::string> device_warnings(const Settings& settings, int workers) 
   const int cores = allowed_cores();
   const int threads = threads_of(settings).value_or(std::max(1, cores / workers));
   if (threads * workers > cores) {
-    const std::string who = workers > 1 ? fmt::format("{} workers of {} thread(s)", workers, threads)
-                                        : fmt::format("{} threads", threads);
+    const std::string who = workers > 1
+                                ? fmt::format("{} workers of {} thread(s)", workers, threads)
+                                : fmt::format("{} threads", threads);
     warnings.push_back(
         fmt::format("{} share the {} core(s) that this process may use", who, cores));
   }

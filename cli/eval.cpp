@@ -70,7 +70,8 @@ int run_eval(Options& options) {
   for (const auto* notes : {&options.notes, &loaded.notes, &job.data.notes}) {
     for (const std::string& note : *notes) shown->on_note(note);
   }
-  const EvalEvent event = evaluate(job, *runner, epoch, [] { return false; }, {shown.get()}).value();
+  const EvalEvent event =
+      evaluate(job, *runner, epoch, [] { return false; }, {shown.get()}).value();
   const auto rotated = std::ssize(job.data.validation->rotated_images());
   if (rotated > 0) shown->on_note(rotation_note(rotated));
   if (options.json) print_line(eval_line(event));

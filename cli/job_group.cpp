@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <utility>
 
 #include "cli/failure.h"
 #include "kernels/base/error.h"
@@ -21,12 +22,12 @@ GroupOptions group_options(const Settings& settings) {
   return options;
 }
 
-/// Nothing is left to be done: destructors might wait for processes that have gone.
-[[noreturn]] void leave(const Error& error) {
+[[noreturn]] void leave(const Error& error, std::unique_ptr<convoy::Group> group) {
   const Failure failure = describe_failure(std::make_exception_ptr(error));
   std::fflush(stdout);
   std::fprintf(stderr, "%s\n", failure.line.c_str());
   std::fflush(stderr);
+  group.reset();  // the others get to know the failure before this process has gone
   ::_exit(failure.code);
 }
 
@@ -44,7 +45,8 @@ int JobGroup::run(const std::function<int()>& work) {
   } catch (...) {
     Error error = to_error(std::current_exception());
     const bool told = error.rank().has_value() || world_.size == 1;
-    leave(group_->fail(told ? error : error.with_rank(group_->first_rank())));
+    const Error first = group_->fail(told ? error : error.with_rank(group_->first_rank()));
+    leave(first, std::move(group_));
   }
 }
 

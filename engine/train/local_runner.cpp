@@ -156,8 +156,7 @@ double LocalRunner::checked_norm() {
 void LocalRunner::settle_layouts(const HostBatch& batch) {
   NoGradScope no_grad;
   network_->eval();
-  network_->forward(
-      Tensor::zeros(batch.shape.with(0, 1), {options_.dtype, options_.device}));
+  network_->forward(Tensor::zeros(batch.shape.with(0, 1), {options_.dtype, options_.device}));
   network_->train();
 }
 

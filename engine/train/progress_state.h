@@ -28,8 +28,9 @@ CheckpointContent checkpoint_content(const TrainingJob& job, const ProgressState
                                      TrainingTensors tensors);
 
 /// The state of `from`, a step folder or a run's folder (then its newest valid one), loaded into
-/// `runner`. The leading process reads it and sends it to the others. Lines to print go to `notes`. `checkpoint` if there is none; `usage` or `data` if the
-/// run is another one: model, classes, image size, seed, optimizer, loss, precision, data.
+/// `runner`. The leading process reads it and sends it to the others. Lines to print go to `notes`.
+/// `checkpoint` if there is none; `usage` or `data` if the run is another one: model, classes,
+/// image size, seed, optimizer, loss, precision, data.
 ProgressState resume(const TrainingJob& job, const std::string& from, const Ranks& ranks,
                      StepRunner& runner, std::vector<std::string>& notes);
 

@@ -98,17 +98,16 @@ std::vector<SkippedImage> Ranks::all_skipped(const std::vector<SkippedImage>& mi
   if (alone()) return mine;
   std::vector<std::string> texts;
   for (const SkippedImage& image : mine) {
-    texts.insert(texts.end(), {std::to_string(image.id), std::to_string(image.position),
-                               image.name, image.reason});
+    texts.insert(texts.end(), {std::to_string(image.id), std::to_string(image.position), image.name,
+                               image.reason});
   }
   texts = all_texts(texts);
   std::vector<SkippedImage> images;
   for (std::size_t i = 0; i + 3 < texts.size(); i += 4) {
     images.push_back({number_of(texts[i]), number_of(texts[i + 1]), texts[i + 2], texts[i + 3]});
   }
-  std::sort(images.begin(), images.end(), [](const SkippedImage& a, const SkippedImage& b) {
-    return a.position < b.position;
-  });
+  std::sort(images.begin(), images.end(),
+            [](const SkippedImage& a, const SkippedImage& b) { return a.position < b.position; });
   return images;
 }
 

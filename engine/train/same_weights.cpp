@@ -40,11 +40,12 @@ void check_same_weights(const std::vector<std::string>& hashes, const std::strin
                 when, std::find(hashes.begin(), hashes.end(), common.hash) - hashes.begin(), rank,
                 common.hash, *odd, common.replicas, count);
   }
-  throw Error(ErrorKind::communication,
-              fmt::format("{}, the weights of rank {} differ from those of {} of {} ranks: hash {}, "
-                          "expected {}",
-                          when, rank, common.replicas, count, *odd, common.hash),
-              CONVOY_PLACE, rank);
+  throw Error(
+      ErrorKind::communication,
+      fmt::format("{}, the weights of rank {} differ from those of {} of {} ranks: hash {}, "
+                  "expected {}",
+                  when, rank, common.replicas, count, *odd, common.hash),
+      CONVOY_PLACE, rank);
 }
 
 }  // namespace convoy

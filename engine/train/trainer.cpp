@@ -26,6 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max() / 2;
+
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -47,6 +49,7 @@ class Training {
   void start();
   void load_weights_file();
   void go_on();
+  void set_length();
   void check_rest() const;
   void note(const std::vector<std::string>& lines);
   void announce();
@@ -146,6 +149,7 @@ void Training::go_on() {
   std::vector<std::string> notes;
   state_ = resume(job_, *folder_.resume_from, ranks_, *runner_, notes);
   saved_ = state_;
+  set_length();
   check_rest();
   if (reached_end()) {
     notes.push_back(fmt::format("resume: step {} is the end of this run already", state_.step));
@@ -167,17 +171,26 @@ void Training::plan() {
   const std::int64_t images = job_.data.train->size();
   if (images == 0) CONVOY_FAIL(data, "{}: there are no training images", settings_.data);
   epoch_plan_ = {images, settings_.batch, settings_.accumulate};
-  constexpr std::int64_t kUnbounded = std::numeric_limits<std::int64_t>::max() / 2;
   last_epoch_ = settings_.epochs.value_or(settings_.steps ? kUnbounded : 1);
-  last_step_ = settings_.steps.value_or(kUnbounded);
-  const std::int64_t scheduled =
-      settings_.epochs || !settings_.steps ? last_epoch_ * epoch_plan_.steps() : last_step_;
-  schedule_ = {parse_lr_schedule(settings_.lr_schedule), *settings_.lr, settings_.warmup,
-               scheduled};
-  last_step_ = std::min(last_step_, scheduled);
+  set_length();
   check_batch_norm(*job_.network, settings_.bn, epoch_plan_.smallest_group(division_),
                    job_.image_size);
   least_images_ = least_micro_batch(*job_.network, settings_.bn, job_.image_size);
+}
+
+// The steps of the run and of its learning rate's schedule, from where it stands: with another
+// batch size the rest of an epoch takes another number of steps.
+void Training::set_length() {
+  EpochPlan rest = epoch_plan_;
+  rest.images -= state_.images_done;
+  last_step_ = settings_.steps.value_or(kUnbounded);
+  std::int64_t scheduled = last_step_;
+  if (settings_.epochs || !settings_.steps) {
+    scheduled = state_.step + rest.steps() + (last_epoch_ - state_.epoch) * epoch_plan_.steps();
+  }
+  schedule_ = {parse_lr_schedule(settings_.lr_schedule), *settings_.lr, settings_.warmup,
+               scheduled};
+  last_step_ = std::min(last_step_, scheduled);
 }
 
 // With another batch size the rest of the epoch may end in a smaller batch than whole epochs do.
@@ -298,8 +311,8 @@ bool Training::evaluates() const {
 bool Training::evaluate_if_due() {
   if (!evaluates() || state_.epoch % settings_.eval_every.value_or(1) != 0) return true;
   runner_->settle_statistics();
-  const std::optional<EvalEvent> event =
-      evaluate(job_, *runner_, state_.epoch, [this] { return agree_to_stop(); }, observers_);
+  const std::optional<EvalEvent> event = evaluate(
+      job_, *runner_, state_.epoch, [this] { return agree_to_stop(); }, observers_);
   ranks_.enter(Activity::computing);
   if (!event) return false;
   tell([&](Observer& observer) { observer.on_eval(*event); });

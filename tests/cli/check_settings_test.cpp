@@ -122,8 +122,9 @@ TEST_CASE("check_settings refuses files that are not written yet") {
 TEST_CASE("replicas are as many as workers") {
   CHECK_NOTHROW(check_replicas(checked({}).settings, 3));
   CHECK_NOTHROW(check_replicas(checked({"--replicas", "3"}).settings, 3));
-  CHECK(usage_error([] { check_replicas(checked({"--replicas", "4"}).settings, 3); }) ==
-        "--replicas 4: there are 3 worker(s), one a device of each process");
+  CHECK(usage_error([] {
+          check_replicas(checked({"--replicas", "4"}).settings, 3);
+        }) == "--replicas 4: there are 3 worker(s), one a device of each process");
 }
 
 TEST_CASE("a command of one worker refuses several devices and launchers of several processes") {

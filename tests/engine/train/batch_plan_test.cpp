@@ -60,7 +60,8 @@ TEST_CASE("the smallest group of an epoch is known before it starts") {
   CHECK(EpochPlan{.images = 3, .batch = 32}.smallest_group({}) == 3);
   // 36 images in batches of 32: the last one gives each of four replicas a single image.
   CHECK(EpochPlan{.images = 36, .batch = 32}.smallest_group({.replicas = 4}) == 1);
-  CHECK(EpochPlan{.images = 36, .batch = 32}.smallest_group({.replicas = 4, .together = true}) == 4);
+  CHECK(EpochPlan{.images = 36, .batch = 32}.smallest_group({.replicas = 4, .together = true}) ==
+        4);
   CHECK(EpochPlan{.images = 3, .batch = 32}.smallest_group({.replicas = 4, .together = true}) == 3);
 }
 

@@ -28,8 +28,10 @@ TEST_CASE("of three replicas and more the odd one is named") {
 }
 
 TEST_CASE("without a majority both sides are named") {
-  expect_error(ErrorKind::communication, {"ranks 0 and 1 differ", "aaa and bbb", "1 of 2"},
-               [] { check_same_weights({"aaa", "bbb"}, "at the start"); });
-  expect_error(ErrorKind::communication, {"ranks 0 and 2 differ", "2 of 4"},
-               [] { check_same_weights({"a", "a", "b", "b"}, "at the start"); });
+  expect_error(ErrorKind::communication, {"ranks 0 and 1 differ", "aaa and bbb", "1 of 2"}, [] {
+    check_same_weights({"aaa", "bbb"}, "at the start");
+  });
+  expect_error(ErrorKind::communication, {"ranks 0 and 2 differ", "2 of 4"}, [] {
+    check_same_weights({"a", "a", "b", "b"}, "at the start");
+  });
 }

@@ -26,9 +26,8 @@ TEST_CASE("all workers work at once, each on one thread all the time") {
     ++here;
     while (here < 3) std::this_thread::yield();  // ends only if all run
   });
-  threads.run([&](int worker) {
-    second[static_cast<std::size_t>(worker)] = std::this_thread::get_id();
-  });
+  threads.run(
+      [&](int worker) { second[static_cast<std::size_t>(worker)] = std::this_thread::get_id(); });
   CHECK(first == second);
   CHECK(std::set<std::thread::id>(first.begin(), first.end()).size() == 3);
 }
