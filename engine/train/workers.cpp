@@ -5,6 +5,7 @@
 
 #include "engine/train/setup.h"
 #include "kernels/base/context.h"
+#include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
 namespace convoy {
@@ -17,7 +18,7 @@ std::string cores_of(const Ranks& ranks) {
   ::sched_getaffinity(0, sizeof mask, &mask);
   std::string text = ranks.group() ? ranks.group()->world().host : std::string();
   for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &mask)) text += " " + std::to_string(core);
+    if (CPU_ISSET(core, &mask)) text += fmt::format(" {}", core);
   }
   return text;
 }

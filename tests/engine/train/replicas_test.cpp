@@ -294,8 +294,11 @@ TEST_CASE("a stop at one worker's process is one step for all, and saved") {
   events.after_step = [&](std::int64_t step) {
     if (step == 7) stop.request();
   };
-  const std::unique_ptr<Group> group =
-      Group::make(World(), {.backend = "thread", .timeout = 30, .local_workers = 2});
+  GroupOptions options;
+  options.backend = "thread";
+  options.timeout = 30;
+  options.local_workers = 2;
+  const std::unique_ptr<Group> group = Group::make(World(), options);
   job.group = group.get();
   job.settings.devices = {"cpu:0", "cpu:1"};
   const TrainingOutcome outcome = train(job, {&events}, stop);

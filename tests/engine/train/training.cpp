@@ -59,7 +59,7 @@ TrainingOutcome run_replicas(TrainingJob job, int replicas, Recorder& recorder,
   job.group = group.get();
   job.settings.devices.clear();
   for (int i = 0; i < replicas; ++i) {
-    job.settings.devices.push_back(device + (":" + std::to_string(i)));
+    job.settings.devices.push_back(fmt::format("{}:{}", device, i));
   }
   return train(job, {&recorder}, StopRequest());
 }
