@@ -97,7 +97,8 @@ Reducer::Reducer(const NamedTensors& parameters, Communicator& communicator,
                  const ReducerOptions& options)
     : options_(options),
       control_(communicator.split(0, communicator.rank())),
-      parameters_(those_with_gradients(parameters)) {
+      parameters_(those_with_gradients(parameters)),
+      layouts_(parameters_.size(), kPlain) {
   CONVOY_CHECK(!parameters_.empty(), "reducer: no parameter requires a gradient");
   make_lanes(options);
   add_hooks();
@@ -350,8 +351,8 @@ void Reducer::set_layouts(const std::vector<bool>& agreed) {
   std::vector<std::vector<LayoutId>> layouts;
   for (const auto& lane : lanes_) layouts.emplace_back(lane->parameters().size());
   for (std::size_t i = 0; i < agreed.size(); ++i) {
-    const LayoutId layout = agreed[i] ? parameters_[i].second.layout() : kPlain;
-    layouts[places_[i].lane][places_[i].member] = layout;
+    layouts_[i] = agreed[i] ? parameters_[i].second.layout() : kPlain;
+    layouts[places_[i].lane][places_[i].member] = layouts_[i];
   }
   for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i]->set_layouts(layouts[i]);
 }

@@ -71,10 +71,13 @@ class Reducer {
   /// Collective: `usage` that names the first tensor in which ranks differ in name, type or shape.
   /// `what` each is: "buffer".
   void check_alike(const char* what, const NamedTensors& tensors);
-  /// Collective, blocks: every rank gets rank 0's values. For any tensors, of the same shapes on all
-  /// ranks; layouts may differ. Small ones travel together.
+  /// Collective, blocks: every rank gets rank 0's values. For any tensors, of the same shapes on
+  /// all ranks; layouts may differ. Small ones travel together.
   void broadcast(const std::vector<Tensor>& tensors);
 
+  /// How gradients lie while they travel, the same on all ranks, one for each parameter that
+  /// requires a gradient; row-major until the first window has shown the parameters' own.
+  const std::vector<LayoutId>& layouts() const { return layouts_; }
   ReduceTimes times() const { return times_; }
   int rank() const { return control_->rank(); }
   int size() const { return control_->size(); }
@@ -113,6 +116,7 @@ class Reducer {
   double weight_ = 1;
   Tensor parts_;  // sum over ranks, on its way
   std::optional<double> factor_;
+  std::vector<LayoutId> layouts_;
   int layout_tries_ = 0;
   bool layouts_settled_ = false;
   ReduceTimes times_;

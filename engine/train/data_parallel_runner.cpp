@@ -22,11 +22,6 @@ std::exception_ptr with_rank(const std::exception_ptr& failure, int rank, HostCo
   return std::make_exception_ptr(error);
 }
 
-LocalRunnerOptions with_row_major_norm(LocalRunnerOptions options) {
-  options.row_major_norm = true;
-  return options;
-}
-
 /// One value of every worker, in rank order.
 template <class T>
 std::vector<T> gather(HostCommunicator& group, const T& mine) {
@@ -46,7 +41,7 @@ struct DataParallelRunner::Worker {
         board(the_group.progress(worker)),
         network(std::move(given.network)),
         device(given.options.device),
-        runner(network, std::move(given.optimizer), with_row_major_norm(given.options)),
+        runner(network, std::move(given.optimizer), given.options),
         statistics_group(together ? group.split(0, group.rank()) : nullptr),
         reducer(network->named_parameters(), group, {.buckets = buckets}) {
     if (together) set_batch_norm_group(*network, statistics_group.get());
@@ -139,7 +134,9 @@ StepResult DataParallelRunner::finish() {
     for (double loss : losses) worker.result.loss += loss;
     worker.reducer.finish();
     worker.busy_since = Clock::now();
-    worker.result.grad_norm = worker.runner.update();
+    // In the first step gradients come row-major: a norm added up so would differ in its last bits
+    // from that of a run which has come here without stopping.
+    worker.result.grad_norm = worker.runner.update(worker.reducer.layouts());
     current_stream(worker.device).synchronize();
     worker.busy_seconds += worker.since();
     worker.board.end_step(worker.busy_seconds);

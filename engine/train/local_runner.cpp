@@ -99,8 +99,8 @@ double LocalRunner::finish_losses() {
   return loss_;
 }
 
-double LocalRunner::update() {
-  const double norm = checked_norm();
+double LocalRunner::update(const std::vector<LayoutId>& layouts) {
+  const double norm = checked_norm(layouts);
   // The clipped norm is the bound itself, as torch.nn.utils.clip_grad_norm_ has it.
   const double scale =
       options_.clip_grad > 0 ? std::min(1.0, options_.clip_grad / (norm + 1e-6)) : 1.0;
@@ -130,13 +130,15 @@ void LocalRunner::fail_loss(const std::string& when, double loss, const Tensor& 
               text_of(loss), text_of(value), layer);
 }
 
-double LocalRunner::checked_norm() {
+double LocalRunner::checked_norm(const std::vector<LayoutId>& layouts) {
   std::vector<Tensor> gradients;
   std::vector<std::string> names;
-  for (const auto& [name, parameter] : network_->named_parameters()) {
+  const NamedTensors parameters = network_->named_parameters();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto& [name, parameter] = parameters[i];
     if (!parameter.grad().defined()) continue;
     const Tensor gradient = parameter.grad().detach();
-    gradients.push_back(options_.row_major_norm ? gradient.with_layout(kPlain) : gradient);
+    gradients.push_back(layouts.empty() ? gradient : gradient.with_layout(layouts[i]));
     names.push_back(name);
   }
   const std::vector<double> squares = squared_norms(gradients);

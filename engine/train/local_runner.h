@@ -22,9 +22,6 @@ struct LocalRunnerOptions {
   double label_smoothing = 0;
   double clip_grad = 0;  ///< largest gradient norm; 0: no clipping
   MicroBatchRule micro_batches;
-  /// The gradient norm is added up in row-major order, whatever layouts gradients have: those of
-  /// several replicas only come to theirs after the first step.
-  bool row_major_norm = false;
 };
 
 class LocalRunner : public StepRunner {
@@ -50,8 +47,9 @@ class LocalRunner : public StepRunner {
   /// Sum of the losses of this replica's images, each over the window's images. Waits for the
   /// device.
   double finish_losses();
-  /// Updates the weights; the gradients are those of all replicas by now. Returns their norm.
-  double update();
+  /// Updates the weights; the gradients are those of all replicas by now. Returns their norm, added
+  /// up in the order of `layouts`, one for each parameter; in that of the gradients where left out.
+  double update(const std::vector<LayoutId>& layouts = {});
   /// Gives the weights the layouts that they take for one of `batch`'s images: replicas without
   /// images would keep others.
   void settle_layouts(const HostBatch& batch);
@@ -62,7 +60,7 @@ class LocalRunner : public StepRunner {
   Tensor loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end, const Tensor& output,
                  double scale, double smoothing) const;
   void settle_losses(std::size_t but);
-  double checked_norm();
+  double checked_norm(const std::vector<LayoutId>& layouts);
   std::vector<NamedArray> finite_model();
   [[noreturn]] void fail_loss(const std::string& when, double loss, const Tensor& x);
 
