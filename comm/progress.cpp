@@ -1,9 +1,14 @@
 #include "comm/progress.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace convoy {
 namespace {
+
+// Of the running mean of a step's time: a single slow step says little.
+constexpr double kMeanOver = 2;  // seconds
+constexpr double kLeastShare = 0.001, kMostShare = 0.5;
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -64,7 +69,9 @@ void ProgressBoard::begin_step(std::int64_t step) {
 }
 
 void ProgressBoard::end_step(double busy_seconds) {
-  step_seconds_.store(busy_seconds);
+  const double before = step_seconds_.load();
+  const double share = std::clamp(before / kMeanOver, kLeastShare, kMostShare);
+  step_seconds_.store(before == 0 ? busy_seconds : before + share * (busy_seconds - before));
   beat();
 }
 

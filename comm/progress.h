@@ -26,7 +26,7 @@ struct Progress {
   std::int64_t collective = 0;  ///< collectives begun so far: the one in work while waiting
   std::uint64_t beats = 0;      ///< rises with whatever gets done: bytes moved, images loaded
   double since = 0;             ///< when this activity began
-  double step_seconds = 0;      ///< of the last whole step, without waiting
+  double step_seconds = 0;      ///< of whole steps of late, without waiting: a running mean
   WaitIn wait_in = WaitIn::collective;  ///< what the collective of that number is
 };
 

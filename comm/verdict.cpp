@@ -10,7 +10,8 @@
 namespace convoy {
 namespace {
 
-constexpr double kSlow = 1.5;
+constexpr double kSlow = 1.5;            // times the median
+constexpr double kWorthTelling = 0.005;  // seconds: what tiny steps take is chance
 
 /// A worker with what its process is to others.
 struct Seen {
@@ -96,20 +97,33 @@ const ProcessState* first_dead(const std::vector<ProcessState>& processes) {
   return first;
 }
 
-std::string last_doing(const ProcessState& process) {
-  if (process.workers.empty()) return "";
-  const Seen latest = {&process, &process.workers[0], process.first_worker};
-  return ", last seen " + doing(latest.worker->progress);
+/// The furthest step of all workers but those of `process`.
+std::int64_t step_of_others(const std::vector<ProcessState>& processes,
+                            const ProcessState& process) {
+  std::int64_t step = 0;
+  for (const Seen& one : all_workers(processes)) {
+    if (one.process->rank != process.rank) step = std::max(step, one.worker->progress.step);
+  }
+  return step;
 }
 
-Error dead_error(const ProcessState& process, double now) {
-  std::string cause = describe(process.ending);
-  if (process.link == LinkState::unanswered) {
-    cause =
-        fmt::format("no answer for {:.0f} s, the host or its link is down", now - process.heard);
+/// By its last report, which others may have left behind since.
+std::string last_doing(const ProcessState& process, std::int64_t others) {
+  if (process.workers.empty()) return "";
+  const Progress& progress = process.workers[0].progress;
+  const bool behind = others > progress.step;
+  return fmt::format(", last seen {}{}", doing(progress),
+                     behind ? fmt::format(", the others in step {}", others) : "");
+}
+
+Error dead_error(const std::vector<ProcessState>& processes, const ProcessState& dead, double now) {
+  std::string cause = describe(dead.ending);
+  if (dead.link == LinkState::unanswered) {
+    cause = fmt::format("no answer for {:.0f} s, the host or its link is down", now - dead.heard);
   }
-  return failure(fmt::format("dead: {}, {}{}", cause, place_of(process), last_doing(process)),
-                 process.rank);
+  return failure(fmt::format("dead: {}, {}{}", cause, place_of(dead),
+                             last_doing(dead, step_of_others(processes, dead))),
+                 dead.rank);
 }
 
 /// Those that stand in a collective for `limit` seconds.
@@ -138,14 +152,16 @@ std::string silence_text(const Seen& one, double now) {
 
 std::string stuck_text(const Seen& one, const std::vector<Seen>& waiters, bool ranks,
                        const JudgeTime& time) {
-  const bool inside = one.worker->progress.activity == Activity::waiting;
-  const std::string needed =
-      inside ? "" : ", before " + collective(waiters.front().worker->progress);
-  return fmt::format("{}stuck {}{} {}{}, {}; {} wait{}",
-                     ranks ? "" : fmt::format("worker {} ", one.number),
-                     doing(one.worker->progress), needed, since(one.still(time.now), time),
-                     silence_text(one, time.now), place_of(*one.process), subjects(waiters, ranks),
-                     waiters.size() == 1 ? "s" : "");
+  const Progress& progress = one.worker->progress;
+  const Progress& others = waiters.front().worker->progress;
+  const bool inside = progress.activity == Activity::waiting;
+  const bool behind = inside && others.collective > progress.collective;
+  const std::string needed = inside ? "" : ", before " + collective(others);
+  return fmt::format("{}stuck {}{} {}{}, {}; {} wait{}{}",
+                     ranks ? "" : fmt::format("worker {} ", one.number), doing(progress), needed,
+                     since(one.still(time.now), time), silence_text(one, time.now),
+                     place_of(*one.process), subjects(waiters, ranks),
+                     waiters.size() == 1 ? "s" : "", behind ? " in " + collective(others) : "");
 }
 
 /// The workers with the lowest number of collectives, of those that all wait.
@@ -215,7 +231,7 @@ std::optional<Error> find_failure(const std::vector<ProcessState>& processes,
     const bool known = dead->ending.how != Ending::How::unknown;
     const bool patient = time.now - dead->link_changed < kCauseWait;
     if (!known && patient && dead->link == LinkState::closed) return {};
-    return dead_error(*dead, time.now);
+    return dead_error(processes, *dead, time.now);
   }
   return find_stuck(processes, time, time.timeout);
 }
@@ -240,7 +256,7 @@ std::optional<SlowWorker> find_slow(const std::vector<ProcessState>& processes) 
   const double median = seen[(seen.size() - 1) / 2].worker->progress.step_seconds;
   const Seen& last = seen.back();
   const double slowest = last.worker->progress.step_seconds;
-  if (slowest <= kSlow * median) return {};
+  if (slowest <= kSlow * median || slowest - median < kWorthTelling) return {};
   const std::string who = subjects({last}, one_worker_each(processes));
   return SlowWorker{
       last.number, last.worker->progress.step,

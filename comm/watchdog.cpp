@@ -14,6 +14,7 @@
 #include <optional>
 #include <thread>
 
+#include "comm/io_count.h"
 #include "comm/steady_time.h"
 #include "comm/watchdog_judge.h"
 #include "comm/watchdog_peers.h"
@@ -21,12 +22,14 @@
 namespace convoy {
 namespace {
 
-constexpr double kReportEvery = 1;   // seconds; more often where the timeout is short
-constexpr double kLookEvery = 0.2;   // at least so often the judge looks
-constexpr double kPause = 1.5;       // longer without running: this process was stopped itself
-constexpr double kStandInAfter = 2;  // a process that is neither 0 nor 1 judges later
-constexpr double kParting = 0.3;     // for the verdict to reach the others
-constexpr double kAnswerWait = 5;    // of fail()
+// Seconds between reports: in small jobs more often, so that a last report is not long out of date.
+constexpr double kReportEvery = 1, kReportSoon = 0.2;
+constexpr double kReportsInAll = 300;  // a second, that process 0 is to read
+constexpr double kLookEvery = 0.2;     // at least so often the judge looks
+constexpr double kPause = 1.5;         // longer without running: this process was stopped itself
+constexpr double kStandInAfter = 2;    // a process that is neither 0 nor 1 judges later
+constexpr double kParting = 0.3;       // for the verdict to reach the others
+constexpr double kAnswerWait = 5;      // of fail()
 
 /// The line of the program on stderr, in one write.
 void print_failure(const Error& error) {
@@ -68,7 +71,7 @@ class Watchdog::Impl {
   void act_on(const Failed& verdict);
   [[noreturn]] void leave(const Error& error);
   bool finished();
-  std::vector<Progress> read_boards() const;
+  std::vector<Progress> read_boards();
 
   void wake() const { ::eventfd_write(event_.get(), 1); }
 
@@ -77,6 +80,7 @@ class Watchdog::Impl {
   const std::vector<const ProgressBoard*> boards_;
   std::optional<Peers> peers_;
   Judge judge_;
+  IoCount io_count_;
   Descriptor event_;
   std::optional<LastWord> last_word_;
 
@@ -190,9 +194,15 @@ void Watchdog::Impl::take_requests(double now) {
   next_report_ = now;
 }
 
-std::vector<Progress> Watchdog::Impl::read_boards() const {
+/// While a worker does its own work, bytes that its process loads or saves are progress.
+std::vector<Progress> Watchdog::Impl::read_boards() {
+  const std::uint64_t bytes = io_count_.bytes();
   std::vector<Progress> reports;
-  for (const ProgressBoard* board : boards_) reports.push_back(board->read());
+  for (const ProgressBoard* board : boards_) {
+    Progress progress = board->read();
+    if (progress.activity != Activity::waiting) progress.beats += bytes;
+    reports.push_back(progress);
+  }
   if (!peers_->said_goodbye()) return reports;
   for (Progress& one : reports) {  // it waits for the others to leave too
     one.activity = Activity::waiting;
@@ -206,7 +216,8 @@ void Watchdog::Impl::report(double now) {
   const std::vector<Progress> reports = read_boards();
   peers_->note_own(reports, now);
   if (now < next_report_) return;
-  next_report_ = now + std::min(kReportEvery, options_.timeout / 4);
+  const double pace = std::clamp(world_.size / kReportsInAll, kReportSoon, kReportEvery);
+  next_report_ = now + std::min(pace, options_.timeout / 4);
   peers_->report(reports, now);
 }
 

@@ -5,7 +5,8 @@ namespace {
 
 constexpr double kEchoWait = 0.6;      // a `communication` failure may be the echo of a death
 constexpr double kSlowNoteEvery = 60;  // seconds
-constexpr int kSlowSteps = 3;          // in a row, as seen once a second
+constexpr int kSlowSteps = 3;          // in a row
+constexpr double kCountEvery = 1;      // seconds: no more of them are looked at
 
 }  // namespace
 
@@ -15,8 +16,9 @@ std::optional<std::string> SlowNotes::look(const std::optional<SlowWorker>& slow
     count_ = 0;
     step_ = -1;
   }
-  if (!slow || slow->step == step_) return {};
+  if (!slow || slow->step == step_ || now < counted_ + kCountEvery) return {};
   step_ = slow->step;
+  counted_ = now;
   if (++count_ < kSlowSteps || now < next_) return {};
   next_ = now + kSlowNoteEvery;
   return slow->text;

@@ -22,6 +22,7 @@ class SlowNotes {
   int worker_ = -1;
   std::int64_t step_ = -1;
   int count_ = 0;
+  double counted_ = 0;
   double next_ = 0;
 };
 

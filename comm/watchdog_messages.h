@@ -17,7 +17,7 @@ enum class Tell : std::uint32_t {
   roster,     // all members
   ready,      // to process 0: all connections stand
   go,         // of process 0: all are ready
-  report,     // each second: what the workers do
+  report,     // at least each second: what the workers do
   word,       // how a process ended: its own last word, or what a neighbour saw
   failure,    // to the judge: a process cannot go on
   verdict,    // of the judge: the first failure of the job

@@ -36,4 +36,18 @@ TEST_CASE("a worker whose streams wait side by side waits until the last of them
   CHECK(board.read().activity == Activity::computing);
 }
 
+TEST_CASE("the time of a step is a running mean over some seconds") {
+  ProgressBoard board;
+  board.end_step(0.01);
+  CHECK(board.read().step_seconds == 0.01);
+  board.end_step(0.11);  // one slow step of many
+  CHECK(board.read().step_seconds < 0.011);
+  for (int i = 0; i < 1000; ++i) board.end_step(0.04);
+  CHECK(board.read().step_seconds == Approx(0.04));
+  ProgressBoard slow;
+  slow.end_step(10);
+  slow.end_step(20);
+  CHECK(slow.read().step_seconds == 15);
+}
+
 }  // namespace convoy

@@ -67,6 +67,11 @@ TEST_CASE("verdict: a stopped rank is named with its collective, time, host, pid
         "of it, host n2, pid 4711; ranks 0,1,2 wait");
 }
 
+TEST_CASE("verdict: a rank that hangs in an earlier collective than the others") {
+  CHECK(verdict(with(silent(rank(3, Activity::waiting, 60, 12), 60)))
+            .ends_with("pid 4711; ranks 0,1,2 wait in reduce 17 of step 5"));
+}
+
 TEST_CASE("verdict: a rank that hangs in its own work is named with what the others need") {
   CHECK(verdict(with(rank(3, Activity::computing, 60, 16))) ==
         "[rank 3] communication: stuck computing in step 5, before reduce 17 of step 5 since "
@@ -126,6 +131,15 @@ TEST_CASE("verdict: dead ranks with what is known of their end") {
         "[rank 2] communication: dead: no answer for 12 s, the host or its link is down" + tail);
 }
 
+TEST_CASE("verdict: a dead rank whose last report is of an earlier step than the others'") {
+  ProcessState two =
+      dead(rank(2, Activity::computing, 0), LinkState::closed, 1, {Ending::How::signal, 9});
+  two.workers[0].progress.step = 3;
+  CHECK(verdict({rank(0, Activity::waiting, 1), rank(1, Activity::waiting, 1), two}) ==
+        "[rank 2] communication: dead: killed by signal 9 (SIGKILL), host n2, pid 4710, last seen "
+        "computing in step 3, the others in step 5");
+}
+
 TEST_CASE("verdict: the cause of a death may come a little later; the first death counts") {
   const ProcessState one = rank(1, Activity::computing, 0);
   const Ending kill = {Ending::How::signal, 9};
@@ -173,7 +187,8 @@ TEST_CASE("verdict: a slow worker is one above 1.5 times the median") {
   CHECK(steps({0.2, 0.4}));
   CHECK(!steps({0.2, 0.3}));
   CHECK(!steps({0.2}));
-  CHECK(!steps({0, 0, 5}));  // others have not finished a step
+  CHECK(!steps({0.001, 0.004}));  // chance
+  CHECK(!steps({0, 0, 5}));       // others have not finished a step
 }
 
 TEST_CASE("a report that differs from the one before is progress") {
