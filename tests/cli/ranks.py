@@ -5,17 +5,20 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 import uuid
+import zlib
 
 LIMIT = 50  # seconds, of each run
 LAUNCHERS = ("mpirun", "launch")
 HOST = socket.gethostname()
 TOY = ["--model", "toy", "--data", "synthetic:800", "--batch", "8", "--lr", "0.01", "--comm-timeout", "20"]
+SLOW_STEPS = ["--model", "resnet18", "--bn", "frozen", "--image-size", "32", "--batch", "8", "--lr", "0.001"]
 TOKEN = "CONVOY_TESTED_JOB"  # a variable that all processes of a job inherit
 
 PROGRAM = ""
@@ -54,6 +57,16 @@ def variables_of(pid):
             return dict(part.split("=", 1) for part in file.read().split("\0") if "=" in part)
     except OSError:
         return {}
+
+
+def png(path, shade):
+    """Writes an image of one colour, 32 pixels wide and high."""
+    data = b"\x89PNG\r\n\x1a\n"
+    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
+    for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress((b"\0" + bytes([shade]) * 96) * 32)), (b"IEND", b"")):
+        data += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+    with open(path, "wb") as file:
+        file.write(data)
 
 
 class Job:
@@ -159,6 +172,14 @@ class RanksTest(unittest.TestCase):
                 self.assertIsNone(job.process.poll(), f"the job ended before {what}: {job.err}")
             time.sleep(0.005)
         return value
+
+    def make_images(self, train, val=1):
+        """A folder of two classes with so many images each."""
+        for split, count in (("train", train), ("val", val)):
+            for kind in ("a", "b"):
+                os.makedirs(self.path("images", split, kind))
+                for i in range(count):
+                    png(self.path("images", split, kind, f"{split}-{i}.png"), 5 * i)
 
     def lines(self, *types):
         """The lines of these types in the log."""

@@ -6,26 +6,13 @@ Usage: stuck_rank_test.py PROGRAM TROUBLE [names of tests]
 import os
 import re
 import signal
-import struct
 import threading
 import time
-import zlib
 
-from ranks import HOST, LAUNCHERS, TOY, RanksTest, main, trouble
+from ranks import HOST, LAUNCHERS, SLOW_STEPS, TOY, RanksTest, main, trouble
 
 TIMEOUT = 4  # seconds: --comm-timeout here
 QUICK = [*TOY, "--comm-timeout", str(TIMEOUT)]
-SLOW_STEPS = ["--model", "resnet18", "--bn", "frozen", "--image-size", "32", "--batch", "8", "--lr", "0.001"]
-
-
-def png(path, shade):
-    """Writes an image of one colour, 32 pixels wide and high."""
-    data = b"\x89PNG\r\n\x1a\n"
-    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
-    for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress((b"\0" + bytes([shade]) * 96) * 32)), (b"IEND", b"")):
-        data += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    with open(path, "wb") as file:
-        file.write(data)
 
 
 class StuckRankTest(RanksTest):
@@ -73,11 +60,7 @@ class NoAlarmTest(RanksTest):
         self.assertEqual(self.hash_of_end(), undisturbed)
 
     def test_a_slow_loader(self):
-        for split, count in (("train", 8), ("val", 1)):
-            for kind in ("a", "b"):
-                os.makedirs(self.path("images", split, kind))
-                for i in range(count):
-                    png(self.path("images", split, kind, f"{split}-{i}.png"), 20 * i)
+        self.make_images(8)
         words = [*SLOW_STEPS, "--data", "folder:images", "--loader-threads", "1", "--comm-timeout", "2"]
         self.good("launch", 2, *words)
         undisturbed = self.hash_of_end()
@@ -87,10 +70,10 @@ class NoAlarmTest(RanksTest):
         self.assertEqual(self.hash_of_end(), undisturbed)
 
     def test_a_slow_save(self):
-        job = self.start("launch", 4, *QUICK, "--epochs", "2", "--checkpoint", "run", **trouble(0, fsync=1))
+        job = self.start("launch", 4, *QUICK, "--checkpoint", "run", **trouble(0, fsync=1))
         begin = time.monotonic()
         self.assertEqual(job.wait(), 0, job.err)
-        self.assertGreater(time.monotonic() - begin, 2 * 5)
+        self.assertGreater(time.monotonic() - begin, 5)
         self.assert_at_most_a_warning(job)
         self.assert_resumes(*TOY)
 
