@@ -61,11 +61,11 @@ class NoAlarmTest(RanksTest):
 
     def test_a_slow_loader(self):
         self.make_images(8)
-        words = [*SLOW_STEPS, "--data", "folder:images", "--loader-threads", "1", "--comm-timeout", "2"]
+        words = [*SLOW_STEPS, "--batch", "16", "--data", "folder:images", "--loader-threads", "1", "--comm-timeout", "2"]
         self.good("launch", 2, *words)
         undisturbed = self.hash_of_end()
         os.remove(self.path("log"))
-        job = self.good("launch", 2, *words, **trouble(1, open="train-:0.3"))  # a batch takes it more than 2 s
+        job = self.good("launch", 2, *words, **trouble(1, open="train-:0.35"))  # a batch takes it more than 2 s
         self.assert_at_most_a_warning(job)
         self.assertEqual(self.hash_of_end(), undisturbed)
 
