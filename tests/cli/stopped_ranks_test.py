@@ -3,12 +3,13 @@
 
 Usage: stopped_ranks_test.py PROGRAM TROUBLE [names of tests]
 """
+import json
 import os
 import re
 import signal
 import time
 
-from ranks import LAUNCHERS, SLOW_STEPS, RanksTest, main, trouble
+from ranks import LAUNCHERS, SLOW_STEPS, TOY, RanksTest, main, trouble
 
 STEPS = 5  # of an epoch of 80 images; two epochs are run
 WORDS = [*SLOW_STEPS, "--data", "folder:images", "--batch", "16", "--epochs", "2", "--checkpoint", "run"]
@@ -98,6 +99,52 @@ class OwnErrorTest(RanksTest):
                 self.assertRegex(job.error_lines[0], r"^convoy: error: \[rank [0-3]\] data: images/train/b/train-5\.png: ")
                 self.assertEqual(job.err.rstrip().splitlines()[-1], job.error_lines[0])
                 self.assertEqual(len(re.findall("train-5", job.err)), 1, job.err)
+
+    def test_a_flipped_bit_is_found(self):
+        still = [*TOY, "--lr", "1e-30", "--momentum", "0", "--checkpoint", "run"]  # weights stay as they are
+        job = self.start("launch", 3, *still, "--epochs", "100000", "--save-every", "100000")
+        pid = self.reach(job, 10)[1]
+        saved = self.path("run", "last", "model.safetensors")
+        self.until(lambda: os.path.exists(saved), "a checkpoint", job)
+        self.assertGreater(flip_bit(pid, weights_of(saved)), 0)
+        self.assertEqual(job.wait(), 5, job.err)
+        line = r"^convoy: error: \[rank 1\] communication: after epoch \d+, the weights of rank 1 differ from those of 2 of 3 ranks: "
+        self.assertRegex(job.error_lines[-1], line)
+
+
+def weights_of(path):
+    """The bytes of the largest tensor of a safetensors file."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        tensors = json.loads(file.read(size))
+        ranges = [entry["data_offsets"] for name, entry in tensors.items() if name != "__metadata__"]
+        begin, end = max(ranges, key=lambda one: one[1] - one[0])
+        file.seek(8 + size + begin)
+        return file.read(end - begin)
+
+
+def flip_bit(pid, wanted):
+    """Changes the lowest bit of the first number wherever the bytes stand in a process's memory; how often."""
+    found = 0
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as file:
+        areas = [line.split() for line in file]
+    with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
+        for area in areas:
+            begin, end = (int(part, 16) for part in area[0].split("-"))
+            if not area[1].startswith("rw") or (len(area) > 5 and area[5].startswith(("/", "[v"))):
+                continue
+            try:
+                memory.seek(begin)
+                data = memory.read(end - begin)
+            except OSError:
+                continue  # it has gone since
+            place = data.find(wanted)
+            while place >= 0:
+                memory.seek(begin + place)
+                memory.write(bytes([wanted[0] ^ 1]))
+                found += 1
+                place = data.find(wanted, place + 1)
+    return found
 
 
 if __name__ == "__main__":
