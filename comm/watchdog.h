@@ -1,6 +1,6 @@
 // Watches over all workers of a job beside the data path: a thread of each process tells the
-// others at least each second what its workers do, over TCP connections of its own, and finds out who is
-// dead, stuck or slow. It is never behind a collective, MPI or a compute stream.
+// others at least each second what its workers do, over TCP connections of its own, and finds out
+// who is dead, stuck or slow. It is never behind a collective, MPI or a compute stream.
 #pragma once
 
 #include <functional>

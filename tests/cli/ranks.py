@@ -5,14 +5,14 @@ import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 import uuid
-import zlib
+
+from process_test import png
 
 LIMIT = 50  # seconds, of each run
 LAUNCHERS = ("mpirun", "launch")
@@ -57,16 +57,6 @@ def variables_of(pid):
             return dict(part.split("=", 1) for part in file.read().split("\0") if "=" in part)
     except OSError:
         return {}
-
-
-def png(path, shade):
-    """Writes an image of one colour, 32 pixels wide and high."""
-    data = b"\x89PNG\r\n\x1a\n"
-    header = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
-    for kind, body in ((b"IHDR", header), (b"IDAT", zlib.compress((b"\0" + bytes([shade]) * 96) * 32)), (b"IEND", b"")):
-        data += struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
-    with open(path, "wb") as file:
-        file.write(data)
 
 
 class Job:
@@ -179,7 +169,7 @@ class RanksTest(unittest.TestCase):
             for kind in ("a", "b"):
                 os.makedirs(self.path("images", split, kind))
                 for i in range(count):
-                    png(self.path("images", split, kind, f"{split}-{i}.png"), 5 * i)
+                    png(self.path("images", split, kind, f"{split}-{i}.png"), 32, lambda x, y, i=i: (x, y, 5 * i))
 
     def lines(self, *types):
         """The lines of these types in the log."""
