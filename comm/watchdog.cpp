@@ -131,7 +131,7 @@ Watchdog::Impl::~Impl() {
 }
 
 Error Watchdog::Impl::fail(const Error& error) {
-  const Error known = error.rank() ? error : error.with_rank(world_.rank);
+  Error known = error.rank() ? error : error.with_rank(world_.rank);
   if (!thread_.joinable()) return known;
   std::unique_lock<std::mutex> lock(mutex_);
   if (!request_) request_ = Failed{known, world_.rank};

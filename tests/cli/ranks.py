@@ -37,7 +37,8 @@ def environment(**more):
     """Ours without what launchers and Convoy's own variables would say."""
     foreign = ("CONVOY_", "OMPI_", "PMI", "SLURM_", "TROUBLE_")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
-    for name in ("RANK", "WORLD_SIZE", "LD_PRELOAD"):
+    # MALLOC_PERTURB_: mpirun of Open MPI 4.1.4 reads memory that it has freed when a rank fails.
+    for name in ("RANK", "WORLD_SIZE", "LD_PRELOAD", "MALLOC_PERTURB_"):
         kept.pop(name, None)
     kept.update(OMP_WAIT_POLICY="passive", **more)
     return kept

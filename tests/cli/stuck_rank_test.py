@@ -86,15 +86,15 @@ class NoAlarmTest(RanksTest):
         def brake():
             while not over.is_set():
                 os.kill(pid, signal.SIGSTOP)
-                time.sleep(0.06)
+                time.sleep(0.12)
                 os.kill(pid, signal.SIGCONT)
-                time.sleep(0.03)
+                time.sleep(0.02)
 
         thread = threading.Thread(target=brake)
         thread.start()
         try:
             note = rf"convoy: rank 2 is slow: [\d.]+ s of its own work in a step, [\d.]+ times the median of [\d.]+ s; host {HOST}, pid {pid}\n"
-            self.until(lambda: re.search(note, job.err), "a note", job, 20)
+            self.until(lambda: re.search(note, job.err), "a note", job, 40)
         finally:
             over.set()
             thread.join()
