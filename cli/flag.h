@@ -75,7 +75,7 @@ inline std::string setting_json(const std::string& value) {
 template <class T, class Owner, class Read>
 Binding bind(Kind kind, T Owner::*member, Read read) {
   return {kind,
-          [member, read](Options& options, const Value& value) {
+          [member, read = std::move(read)](Options& options, const Value& value) {
             field(options, member) = read(value);
           },
           [member](const Options& options) { return setting_json(field(options, member)); },

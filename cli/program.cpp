@@ -62,7 +62,7 @@ int run_command(const Command& command, const std::vector<std::string>& words) {
 /// The command's name, of two words for bench, and what follows it.
 std::pair<std::string, std::vector<std::string>> split_command(
     const std::vector<std::string>& words) {
-  bool two = words[0] == "bench" && words.size() > 1 && !words[1].starts_with("-");
+  bool two = words[0] == "bench" && words.size() > 1 && !words[1].starts_with('-');
   if (two) return {"bench " + words[1], {words.begin() + 2, words.end()}};
   return {words[0], {words.begin() + 1, words.end()}};
 }
@@ -73,7 +73,7 @@ std::optional<std::string> program_text(const std::string& word) {
   if (word == "-h" || word == "--help" || word == "--help-all" || word == "help") {
     return program_help();
   }
-  CONVOY_CHECK(!word.starts_with("-"), "{} comes before the command: convoy COMMAND [flags]", word);
+  CONVOY_CHECK(!word.starts_with('-'), "{} comes before the command: convoy COMMAND [flags]", word);
   return {};
 }
 

@@ -88,7 +88,7 @@ void check_digest(const std::string& what, const std::string& probe, const Tenso
     found.first = wanted.first;
     found.norm = wanted.norm;
   }
-  CHECK(difference(found, wanted, tolerance) == "");
+  CHECK(difference(found, wanted, tolerance) == kNoDifference);
 }
 
 }  // namespace convoy::testing

@@ -32,8 +32,8 @@ void set_by_formula(Network& network) {
   network.for_each([](const std::string& name, Module& module) {
     if (auto* norm = dynamic_cast<BatchNorm2d*>(&module)) set_batch_norm_by_formula(*norm, name);
     if (auto* conv = dynamic_cast<Conv2d*>(&module)) {
-      const auto fan_in = static_cast<double>(conv->weight.numel() / conv->weight.size(0));
-      set_by_formula(conv->weight, name + ".weight", std::sqrt(6 / fan_in));
+      const std::int64_t fan_in = conv->weight.numel() / conv->weight.size(0);
+      set_by_formula(conv->weight, name + ".weight", std::sqrt(6 / static_cast<double>(fan_in)));
     }
     if (auto* linear = dynamic_cast<Linear*>(&module)) {
       const double bound = 1 / std::sqrt(static_cast<double>(linear->weight.size(1)));

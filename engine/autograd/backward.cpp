@@ -53,7 +53,7 @@ void add_to(Tensor& sum, const Tensor& part) {
       .kernels()
       .binary_forward(current_stream(sum.device()), Binary::add, sum.stored_count(), sum.buffer(),
                       aligned.buffer(), target.buffer());
-  sum = target;
+  sum = std::move(target);
 }
 
 void accumulate_leaf(Tensor::Impl& leaf, Tensor part) {

@@ -43,7 +43,7 @@ void Tensor::copy_(const Tensor& source) {
     values = values.with_layout(kPlain);
     Tensor here = layout() == kPlain ? detach() : empty(shape(), options());
     copy_across(here, values, bytes_of(shape(), dtype()));
-    values = here;
+    values = std::move(here);
   }
   if (values.storage() != storage() || values.buffer().data != buffer().data) {
     context(device()).kernels().reorder(current_stream(device()), shape(), values.buffer(),

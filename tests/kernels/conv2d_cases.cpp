@@ -36,11 +36,13 @@ std::string to_string(const Conv2dShape& s) {
 }
 
 double forward_terms(const Conv2dShape& shape) {
-  return double(shape.c / shape.groups * shape.r * shape.s);
+  const std::int64_t channels = shape.c / shape.groups;
+  return double(channels * shape.r * shape.s);
 }
 
 double input_gradient_terms(const Conv2dShape& shape) {
-  return double(shape.k / shape.groups * shape.r * shape.s);
+  const std::int64_t channels = shape.k / shape.groups;
+  return double(channels * shape.r * shape.s);
 }
 
 double weight_gradient_terms(const Conv2dShape& shape) {

@@ -26,6 +26,9 @@ struct Digest {
   double projection = 0;
 };
 
+/// What difference() says where there is none: with a name, a failed CHECK shows what there is.
+inline constexpr std::string_view kNoDifference = "";
+
 /// Empty if all parts of `actual` are within `tolerance`, relative to the norm; else what differs.
 std::string difference(const Digest& actual, const Digest& expected, double tolerance);
 

@@ -311,7 +311,7 @@ Outcome outcome(const OpCase& op_case, const Variant& variant) {
   const std::vector<Bytes> first = contents(operands);
   Outcome result{{}, memory_faults(op_case, operands, before, first)};
   launch(op_case, variant, operands);
-  if (contents(operands) != first) result.faults.push_back("the second run differs");
+  if (contents(operands) != first) result.faults.emplace_back("the second run differs");
   for (const DeviceOperand& operand : operands) {
     if (operand.is_result()) result.results[operand.operand().name] = operand.values();
   }
@@ -321,7 +321,8 @@ Outcome outcome(const OpCase& op_case, const Variant& variant) {
 Results run(const OpCase& op_case, const Variant& variant) {
   INFO(op_case.name << " on " << to_string(variant));
   Outcome result = outcome(op_case, variant);
-  CHECK(result.faults == std::vector<std::string>{});
+  const std::vector<std::string> none;
+  CHECK(result.faults == none);
   return result.results;
 }
 
@@ -333,7 +334,7 @@ void compare(const OpCase& op_case, const Variant& variant, const Results& actua
     const Tolerance allowed =
         tolerance(operand.op_class.value_or(op_case.op_class), variant.dtype, op_case.terms);
     CHECK(difference(actual.at(operand.name), expected.at(operand.name), operand.shape, allowed) ==
-          "");
+          kNoDifference);
   }
 }
 
@@ -351,7 +352,8 @@ void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& exp
     const Results results = run(op_case, variant);
     for (const ExpectedDigest& one : expected) {
       INFO(op_case.name << " on " << to_string(variant) << ", result " << one.result);
-      CHECK(difference(digest(one.probe, results.at(one.result)), one.digest, allowed) == "");
+      CHECK(difference(digest(one.probe, results.at(one.result)), one.digest, allowed) ==
+            kNoDifference);
     }
   };
   hold({"ref:0", DType::f64}, tolerance);

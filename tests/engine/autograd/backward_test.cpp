@@ -171,10 +171,10 @@ TEST_CASE("hooks are called once, when the gradient is final") {
   std::vector<std::string> calls;
   Values seen;
   w.on_gradient([&](Tensor& tensor) {
-    calls.push_back("w");
+    calls.emplace_back("w");
     seen = grad(tensor);
   });
-  x.on_gradient([&](Tensor&) { calls.push_back("x"); });
+  x.on_gradient([&](Tensor&) { calls.emplace_back("x"); });
   sum(w * (w * x)).backward();  // w is used twice: d = 2 w x
   CHECK(std::count(calls.begin(), calls.end(), "w") == 1);
   CHECK(std::count(calls.begin(), calls.end(), "x") == 1);
@@ -200,11 +200,11 @@ TEST_CASE("work for the end of backward runs once, after all gradients") {
   std::vector<std::string> calls;
   Values seen;
   w.on_gradient([&](Tensor&) {
-    calls.push_back("w");
+    calls.emplace_back("w");
     at_backward_end([&] {
-      calls.push_back("end");
+      calls.emplace_back("end");
       seen = grad(x);
-      at_backward_end([&] { calls.push_back("end of the end"); });
+      at_backward_end([&] { calls.emplace_back("end of the end"); });
     });
   });
   sum(square(w) + x).backward();
@@ -219,11 +219,11 @@ TEST_CASE("a backward within a backward has an end of its own") {
   const Tensor w = leaf({2}), x = leaf({3});
   std::vector<std::string> calls;
   const Tensor inner = sum(x);
-  x.on_gradient([&](Tensor&) { at_backward_end([&] { calls.push_back("inner"); }); });
+  x.on_gradient([&](Tensor&) { at_backward_end([&] { calls.emplace_back("inner"); }); });
   w.on_gradient([&](Tensor&) {
-    at_backward_end([&] { calls.push_back("outer"); });
+    at_backward_end([&] { calls.emplace_back("outer"); });
     inner.backward();
-    calls.push_back("hook");
+    calls.emplace_back("hook");
   });
   sum(w).backward();
   CHECK(calls == std::vector<std::string>{"inner", "hook", "outer"});

@@ -13,7 +13,7 @@ Tensor make(const Shape& shape, DType dtype = DType::f32, const char* device = "
   return Tensor::zeros(shape, {dtype, device});
 }
 
-Tensor labels(std::vector<std::int64_t> values, const char* device = "ref:0") {
+Tensor labels(const std::vector<std::int64_t>& values, const char* device = "ref:0") {
   return Tensor::from(values, {static_cast<std::int64_t>(values.size())}, device);
 }
 

@@ -52,7 +52,7 @@ std::vector<double> as_stored(std::vector<double> values, DType dtype) {
 void check_value(const Tensor& actual, const std::vector<double>& expected) {
   INFO(describe(actual));
   CHECK(difference(actual.to_vector<double>(), expected, actual.shape(),
-                   tolerance(OpClass::function, actual.dtype())) == "");
+                   tolerance(OpClass::function, actual.dtype())) == kNoDifference);
 }
 
 }  // namespace

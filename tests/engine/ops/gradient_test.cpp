@@ -23,7 +23,7 @@ GradientCase batch_norm_case(const std::string& name, const Shape& x, BatchNormO
                              bool residual) {
   const Shape channels{x[1]};
   GradientCase result{"batch_norm " + name, {{"x", x}, {"w", channels}, {"b", channels}}, nullptr};
-  if (residual) result.leaves.push_back({"r", x});
+  if (residual) result.leaves.emplace_back("r", x);
   result.function = [=](const Tensors& in) {
     const Tensor mean = Tensor::full(channels, 0.25, kOracle);
     const Tensor var = Tensor::full(channels, 0.5, kOracle);

@@ -66,7 +66,7 @@ void check_close(const std::string& what, const Tensor& actual, const Tensor& ex
   INFO(what);
   REQUIRE(actual.defined());
   CHECK(difference(digest(what, actual.to_vector<double>()),
-                   digest(what, expected.to_vector<double>()), allowed) == "");
+                   digest(what, expected.to_vector<double>()), allowed) == kNoDifference);
 }
 
 void check_state(Module& actual, Module& expected, double allowed) {

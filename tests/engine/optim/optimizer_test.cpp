@@ -105,7 +105,8 @@ void check_case(const std::string& name, const TensorOptions& options, const Dev
     for (const auto& [parameter, tensor] : given) {
       INFO(name << " step " << step << " " << describe(tensor));
       const Values& wanted = expected.at(fmt::format("{} {} {}", name, step, parameter));
-      CHECK(difference(tensor.to_vector<double>(), wanted, tensor.shape(), allowed) == "");
+      CHECK(difference(tensor.to_vector<double>(), wanted, tensor.shape(), allowed) ==
+            kNoDifference);
     }
   }
   CHECK(optimizer->steps() == kSteps);

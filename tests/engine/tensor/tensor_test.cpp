@@ -73,7 +73,8 @@ TEST_CASE("tensor: handles, slices and detached tensors share memory; clones do 
   for (const char* device : kDevices) {
     const Tensor x = Tensor::from(Floats{0, 1, 2, 3, 4, 5}, {3, 2}, device);
     const Tensor clone = x.clone();
-    Tensor handle = x;
+    Tensor handle;
+    handle = x;
     Tensor row = x.slice(1, 2);
     CHECK(row.shape() == Shape{1, 2});
     CHECK(row.to_vector<float>() == Floats{2, 3});

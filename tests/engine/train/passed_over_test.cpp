@@ -39,7 +39,7 @@ class Damaged : public Dataset {
 TrainingJob damaged_job(Settings settings, std::int64_t images, std::set<std::int64_t> bad) {
   settings.model = "resnet18";
   TrainingJob job = small_job(settings, images);
-  job.data.train = std::make_shared<Damaged>(job.data.train, bad);
+  job.data.train = std::make_shared<Damaged>(job.data.train, std::move(bad));
   job.data.validation.reset();
   return job;
 }
