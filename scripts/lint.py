@@ -23,6 +23,12 @@ PASSED = os.path.join(ROOT, ".cache", "lint")
 EXTRA = ["--extra-arg=-Wno-unknown-warning-option", "--extra-arg=-Wno-ignored-optimization-argument"]
 
 
+def compiler_headers():
+    """What brings gcc's headers after clang's: omp.h is not among those that come with clang-tidy."""
+    folder = subprocess.run(["c++", "-print-file-name=include"], stdout=subprocess.PIPE, check=True, text=True).stdout
+    return [f"--extra-arg=-idirafter{folder.strip()}"]
+
+
 def read(path):
     with open(os.path.join(ROOT, path), "rb") as file:
         return file.read()
@@ -58,9 +64,9 @@ def commands(build):
     return found
 
 
-def lint(build, path):
+def lint(build, path, extra):
     """clang-tidy's faults in `path` and the headers it includes, one text each."""
-    run = subprocess.run(["clang-tidy", "--quiet", "-p", build, *EXTRA, path], cwd=ROOT, text=True,
+    run = subprocess.run(["clang-tidy", "--quiet", "-p", build, *extra, path], cwd=ROOT, text=True,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     if run.returncode == 0:
         return []
@@ -69,12 +75,12 @@ def lint(build, path):
     return [fault.rstrip() for fault in faults if fault.strip()] or [f"{path}: {run.stderr.strip()}"]
 
 
-def lint_once(build, path, key):
+def lint_once(build, path, key, extra):
     mark = os.path.join(PASSED, key)
     if os.path.exists(mark):
         os.utime(mark)
         return None
-    faults = lint(build, path)
+    faults = lint(build, path, extra)
     if not faults:
         open(mark, "w", encoding="utf-8").close()
     return faults
@@ -83,14 +89,15 @@ def lint_once(build, path, key):
 def main(arguments):
     build, wanted = os.path.join(ROOT, arguments[0]), arguments[1:]
     version = subprocess.run(["clang-tidy", "--version"], stdout=subprocess.PIPE, check=True).stdout
-    common = read(".clang-tidy") + version + "\0".join(EXTRA).encode()
+    extra = EXTRA + compiler_headers()
+    common = read(".clang-tidy") + version + "\0".join(extra).encode()
     os.makedirs(PASSED, exist_ok=True)
     jobs = {path: key_of(path, command, common) for path, command in commands(build).items()
             if not wanted or path in wanted}
     read_now, failed = 0, 0
     seen = set()  # a fault in a header is met by each file that includes it
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        for faults in pool.map(lambda job: lint_once(build, *job), jobs.items()):
+        for faults in pool.map(lambda job: lint_once(build, *job, extra), jobs.items()):
             read_now += faults is not None
             failed += bool(faults)
             for fault in faults or []:
