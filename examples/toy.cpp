@@ -4,7 +4,8 @@
 //
 //     toy [WORKERS]        or, with several processes,   mpirun -n 2 toy [WORKERS]
 //
-// Whatever the workers are, together they train on the same 20 rows: the losses are the same.
+// Whatever the workers are, at most 20 of them, together they train on the same 20 rows: the losses
+// are the same. Shares may differ by a row, so the loss over all rows weighs each by its rows.
 #include <convoy/convoy.h>
 
 #include <cstdio>
@@ -42,7 +43,8 @@ void train(int /*worker*/) {
     Tensor loss = mse_loss(model(inputs), labels);
     loss.backward();
     optimizer.step();
-    all_reduce(loss, Reduction::mean);
+    loss.fill_(loss.item() * static_cast<double>(inputs.size(0)) / 20);
+    all_reduce(loss);
     if (get_rank() == 0) std::printf("Step %d, Loss: %.6f\n", step, loss.item());
   }
   destroy_process_group();

@@ -1,8 +1,8 @@
 // A module's values on another device, for one forward. The module itself runs: for that time its
 // handles of parameters and buffers show the values here, so any module will do, without a clone.
 //
-//     weight on cpu:0 --to(cpu:1)--> its value here     backward brings the gradient home the same
-//     way
+//     weight on cpu:0 --to(cpu:1)--> its value here
+//     its gradient    <--backward--  the gradient here
 #pragma once
 
 #include <vector>

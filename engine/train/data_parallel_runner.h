@@ -1,9 +1,10 @@
 // The step on several workers, those of this process and of others: each has a whole network and
 // works on its share of a batch; gradients are added over all while backward goes on.
 //
-//   trainer's thread   begin --- add_batch --- finish ------------------------ (one thread a
-//   worker) each worker        zero      F B  F B      last losses, wait for sums, update its
-//   reducer                       '--> all-reduce of each bucket, from the last micro-batch on
+//     trainer's thread    begin --- add_batch --- finish
+//     each worker's       zero      F B  F B      last losses, wait for the sums, update
+//     its reducer                        '--> all-reduce of each bucket, from the last
+//                                             micro-batch on
 #pragma once
 
 #include <memory>

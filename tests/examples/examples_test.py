@@ -77,10 +77,11 @@ class Alone(Example):
     def test_toy_is_the_same_with_any_number_of_workers(self):
         alone = losses(self.run_alone("toy"))
         self.assertEqual(sorted(alone, reverse=True), alone)
-        text = self.run_alone("toy", "2")
-        self.check_equal_losses(text, alone)
-        for rank in range(2):
-            self.assertIn(f"Running basic DDP example on rank {rank}.\n", text)
+        for workers in (2, 3, 20):  # the shares of 3 are uneven
+            text = self.run_alone("toy", str(workers))
+            self.check_equal_losses(text, alone)
+            for rank in range(workers):
+                self.assertIn(f"Running basic DDP example on rank {rank}.\n", text)
 
     def test_toy_over_two_devices_is_pytorch_on_one(self):
         with open(os.path.join(SOURCE, "tests", "reference", "small.json"), encoding="utf-8") as file:
@@ -112,7 +113,7 @@ class Ranks(Example):
 
     def test_toy_with_processes_and_with_threads_in_each(self):
         alone = losses(self.run_alone("toy"))
-        self.check_equal_losses(self.run_ranks(2, "toy"), alone)
+        self.check_equal_losses(self.run_ranks(3, "toy"), alone)
         self.check_equal_losses(self.run_ranks(2, "toy", "2"), alone)
 
     def test_checkpoint(self):
