@@ -15,6 +15,7 @@
 #include "engine/train/ranks.h"
 #include "engine/train/setup.h"
 #include "engine/train/trainer.h"
+#include "kernels/base/device.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
@@ -26,12 +27,14 @@ bool is_local(const std::string& name) {
   return names.contains(name);
 }
 
-// Processes that would not train the same network on the same data stop here.
+// Processes that would not train the same network on the same data stop here. So do those whose
+// devices are of different kinds: these round differently, so weights would not stay the same.
 void check_agreement(const TrainingJob& job, convoy::Group& group) {
   Facts facts = {{"version", CONVOY_VERSION}};
   for (const auto& [name, value] : job.settings_json) {
     if (!is_local(name)) facts.emplace_back("--" + name, value);
   }
+  facts.emplace_back("kind of --devices", name(Device(job.settings.devices.front()).type));
   facts.emplace_back("fingerprint of the data", job.data.fingerprint());
   facts.emplace_back("training images", std::to_string(job.data.train->size()));
   check_equal_facts(group.processes(), facts);

@@ -157,7 +157,8 @@ TrainingReplica make_replica(const TrainingJob& job, const Settings& settings, s
   return replica;
 }
 
-// Two workers on one device would wait for each other in one queue.
+// Two workers on one device would wait for each other in one queue. Kinds round differently: from
+// the first update on, replicas would not have the same weights.
 void check_devices(const std::vector<std::string>& devices, int workers) {
   CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)", devices.size(),
                workers);
@@ -165,6 +166,9 @@ void check_devices(const std::vector<std::string>& devices, int workers) {
   for (const std::string& name : devices) {
     CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
                  to_string(Device(name)));
+    CONVOY_CHECK(Device(name).type == Device(devices.front()).type,
+                 "--devices: {} and {} are of different kinds, which round differently",
+                 to_string(Device(devices.front())), to_string(Device(name)));
   }
 }
 

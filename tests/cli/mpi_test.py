@@ -214,6 +214,13 @@ class Failures(MpiTest):
         self.assertIn("--seed is '1' on rank 0, '2' on rank 1", done.stderr)
         self.assertEqual(done.stderr.count("convoy: error: "), 1, done.stderr)
 
+    def test_devices_of_different_kinds_are_refused(self):
+        run = [PROGRAM, "train", *TOY, *TIMEOUT, "--devices"]
+        done = mpirun("-n", "1", *run, "cpu:0", ":", "-n", "1", *run, "ref:0")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("kind of --devices is 'cpu' on rank 0, 'ref' on rank 1", done.stderr)
+        self.bad(2, "[rank 0] usage: --devices: cpu:0 and ref:0", 1, 1, *TOY, "--devices", "cpu:0,ref:0")
+
 
 if __name__ == "__main__":
     PROGRAM = os.path.abspath(sys.argv.pop(1))
