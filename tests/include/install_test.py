@@ -3,6 +3,7 @@
 
 Usage: install_test.py SOURCE BUILD MESON -- COMPILER [arguments]
 """
+import glob
 import json
 import os
 import shutil
@@ -14,7 +15,6 @@ import unittest
 LIMIT = 240  # seconds, of each command
 SOURCE = BUILD = MESON = ""
 COMPILER = []
-PROGRAM = "toy_two_devices"
 CMAKE = """
 cmake_minimum_required(VERSION 3.18)
 project(outside CXX)
@@ -23,8 +23,12 @@ if(Convoy_FOUND)
   message(FATAL_ERROR "another interface was taken for ours")
 endif()
 find_package(Convoy 0.1 REQUIRED)
-add_executable(program program.cpp)
-target_link_libraries(program PRIVATE Convoy::convoy)
+file(GLOB programs *.cpp)
+foreach(path ${programs})
+  get_filename_component(program ${path} NAME_WE)
+  add_executable(${program} ${path})
+  target_link_libraries(${program} PRIVATE Convoy::convoy)
+endforeach()
 """
 
 
@@ -64,11 +68,19 @@ class Install(unittest.TestCase):
         self.assertEqual(len(found), 1, f"{name} in {self.prefix}: {found}")
         return found[0]
 
-    def check_program(self, program):
-        found = losses(run(program, cwd=self.place))
+    def examples(self):
+        found = glob.glob(os.path.join(SOURCE, "examples", "*.cpp"))
+        self.assertGreater(len(found), 4)
+        return found
+
+    def check_programs(self, folder):
+        """Programs of one worker and of two, in the folder in which they were built."""
+        found = losses(run(os.path.join(folder, "toy_two_devices"), cwd=self.place))
         self.assertEqual(len(found), len(self.expected))
         for loss, expected in zip(found, self.expected):
             self.assertAlmostEqual(loss, expected, delta=1e-5 * expected)
+        for name, words in (("line", []), ("toy", ["2"]), ("data_parallel", ["cpu:0"]), ("checkpoint", ["2"])):
+            self.assertNotEqual(run(os.path.join(folder, name), *words, cwd=self.place), "")
 
     def test_pkg_config_says_all_that_a_program_needs(self):
         environment = {**os.environ, "PKG_CONFIG_PATH": os.path.dirname(self.find("convoy.pc"))}
@@ -77,19 +89,21 @@ class Install(unittest.TestCase):
         os.makedirs(os.path.join(self.place, "engine", "nn"))
         with open(os.path.join(self.place, "engine", "nn", "module.h"), "w", encoding="utf-8") as file:
             file.write("#error not ours\n")
-        program = os.path.join(SOURCE, "examples", PROGRAM + ".cpp")
-        run(*COMPILER, "-std=c++20", "-I.", program, *flags, "-o", "program", cwd=self.place)
-        self.check_program(os.path.join(self.place, "program"))
+        for source in self.examples():
+            program = os.path.splitext(os.path.basename(source))[0]
+            run(*COMPILER, "-std=c++20", "-I.", source, *flags, "-o", program, cwd=self.place)
+        self.check_programs(self.place)
 
     def test_cmake_finds_the_package(self):
-        shutil.copy(os.path.join(SOURCE, "examples", PROGRAM + ".cpp"), os.path.join(self.place, "program.cpp"))
+        for source in self.examples():
+            shutil.copy(source, self.place)
         with open(os.path.join(self.place, "CMakeLists.txt"), "w", encoding="utf-8") as file:
             file.write(CMAKE)
         environment = {**os.environ, "CXX": COMPILER[0], "CXXFLAGS": " ".join(COMPILER[1:])}
         run("cmake", "-G", "Ninja", "-S", ".", "-B", "build", "-DCMAKE_PREFIX_PATH=" + self.prefix, cwd=self.place,
             env=environment)
         run("cmake", "--build", "build", cwd=self.place)
-        self.check_program(os.path.join(self.place, "build", "program"))
+        self.check_programs(os.path.join(self.place, "build"))
 
     def test_the_program_runs_where_it_was_moved_to(self):
         self.assertRegex(run(os.path.join(self.prefix, "bin", "convoy"), "--version"), r"^convoy \d+\.\d+\.\d+\n$")
