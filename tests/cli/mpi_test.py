@@ -88,6 +88,10 @@ class Equal(MpiTest):
         self.same_for([(1, 2), (2, 1)], *RESNET, "--bn", "sync", "--eval-every", "1")
         self.same_for([(1, 4), (2, 2)], *RESNET, "--steps", "2")
 
+    def test_resnet50(self):
+        words = [*RESNET, "--model", "resnet50", "--batch", "7", "--bn", "sync", "--steps", "2"]
+        self.same_for([(1, 3), (3, 1)], *words)
+
     def test_a_short_last_batch_and_fewer_images_than_replicas(self):
         text = self.good(4, 1, *TOY, "--data", "synthetic:400", "--limit", "97", "--replicas", "4", "--batch", "32")
         self.assertEqual([line["images"] for line in lines_of(text, "step")], [32, 32, 32, 1])

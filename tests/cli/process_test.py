@@ -174,6 +174,12 @@ class Information(ProcessTest):
         self.assertGreaterEqual(step["best"], step["images_per_s"])
         self.assertIn("share_of_peak", step)
         self.assertGreater(step["peak_rss_mb"], 1)
+        self.assertEqual((step["replicas"], step["all_reduce_s"], step["overlap_share"]), (1, 0, 0))
+        step = json.loads(self.good("bench", "step", "--model", "resnet18", "--image-size", "32", "--batch", "4",
+                                    "--repeats", "1", "--devices", "cpu:0,cpu:1", "--json"))
+        self.assertEqual((step["replicas"], step["images_per_s_per_replica"]), (2, step["images_per_s"] / 2))
+        self.assertGreater(step["all_reduce_s"], 0)
+        self.assertAlmostEqual(step["overlap_share"], 1 - step["exposed_s"] / step["all_reduce_s"])
         data = json.loads(self.good("bench", "data", "--data", "synthetic:20", "--image-size", "32", "--repeats", "2",
                                     "--json"))
         self.assertEqual(data["images"], 20)
