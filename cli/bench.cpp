@@ -3,12 +3,14 @@
 
 #include "bench/data.h"
 #include "bench/step.h"
+#include "cli/agreement.h"
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/flags.h"
 #include "cli/job_group.h"
 #include "cli/json_lines.h"
 #include "cli/progress_format.h"
+#include "cli/run_setup.h"
 #include "cli/setup.h"
 #include "engine/train/setup.h"
 #include "kernels/base/error.h"
@@ -70,6 +72,10 @@ void print_step(const Options& options, const StepBenchResult& result) {
 // Every process runs this; the leading one alone shows.
 int bench_step_in(Options& options, const JobGroup& processes) {
   check_settings(options);
+  if (processes.group()) {
+    check_equal_facts(processes.group()->processes(),
+                      common_facts(options.settings, settings_json(options)));
+  }
   Settings& settings = options.settings;
   settings.image_size = settings.image_size.value_or(kImageSize);
   settings.threads = threads_per_worker(settings, processes.group());

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 
+#include "cli/agreement.h"
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/guarded_observer.h"
@@ -11,30 +12,17 @@
 #include "cli/progress_observer.h"
 #include "cli/run_setup.h"
 #include "cli/signals.h"
-#include "comm/start_check.h"
 #include "engine/train/ranks.h"
 #include "engine/train/setup.h"
 #include "engine/train/trainer.h"
-#include "kernels/base/device.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
 
-// Settings of which each process has its own.
-bool is_local(const std::string& name) {
-  static const std::set<std::string> names = {"devices", "threads", "device-memory"};
-  return names.contains(name);
-}
-
-// Processes that would not train the same network on the same data stop here. So do those whose
-// devices are of different kinds: these round differently, so weights would not stay the same.
+// Processes that would not train the same network on the same data stop here.
 void check_agreement(const TrainingJob& job, convoy::Group& group) {
-  Facts facts = {{"version", CONVOY_VERSION}};
-  for (const auto& [name, value] : job.settings_json) {
-    if (!is_local(name)) facts.emplace_back("--" + name, value);
-  }
-  facts.emplace_back("kind of --devices", name(Device(job.settings.devices.front()).type));
+  Facts facts = common_facts(job.settings, job.settings_json);
   facts.emplace_back("fingerprint of the data", job.data.fingerprint());
   facts.emplace_back("training images", std::to_string(job.data.train->size()));
   check_equal_facts(group.processes(), facts);

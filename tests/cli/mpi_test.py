@@ -218,6 +218,12 @@ class Failures(MpiTest):
         self.assertIn("--seed is '1' on rank 0, '2' on rank 1", done.stderr)
         self.assertEqual(done.stderr.count("convoy: error: "), 1, done.stderr)
 
+    def test_bench_step_compares_settings_too(self):
+        run = [PROGRAM, "bench", "step", "--model", "toy", *TIMEOUT, "--batch"]
+        done = mpirun("-n", "1", *run, "4", ":", "-n", "1", *run, "8")
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertIn("--batch is '4' on rank 0, '8' on rank 1", done.stderr)
+
     def test_devices_of_different_kinds_are_refused(self):
         run = [PROGRAM, "train", *TOY, *TIMEOUT, "--devices"]
         done = mpirun("-n", "1", *run, "cpu:0", ":", "-n", "1", *run, "ref:0")
