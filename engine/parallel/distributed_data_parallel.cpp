@@ -7,6 +7,7 @@
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/autograd/node.h"
+#include "engine/nn/layers.h"
 #include "engine/parallel/exchange.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
@@ -29,6 +30,28 @@ std::int64_t images_of(const std::vector<Tensor>& inputs) {
   return inputs[0].size(0);
 }
 
+bool normalises_over_ranks(Module& module) {
+  bool found = false;
+  module.for_each([&](const std::string&, Module& each) {
+    const auto* norm = dynamic_cast<BatchNorm2d*>(&each);
+    found = found || (norm && norm->group());
+  });
+  return found;
+}
+
+Tensor times(const Tensor& x, std::int64_t factor) {
+  return x * Tensor::full(x.shape(), static_cast<double>(factor), x.options());
+}
+
+// One forward.
+struct Pass {
+  std::int64_t images = 0;
+  bool synchronizes = true;
+  // Within the module ranks add up gradients of their images, so these need one scale from the
+  // outputs on. Otherwise it is enough to weigh what comes out.
+  bool weighs_outputs = false;
+};
+
 }  // namespace
 
 // From the first backward after a sum to the end of the one that makes the next. It is told by
@@ -40,31 +63,32 @@ class DistributedDataParallel::Window : public std::enable_shared_from_this<Wind
 
   Reducer& reducer() { return reducer_; }
   // y, whose backward comes by here first.
-  Tensor watch(const Tensor& y, std::int64_t images, bool synchronizes);
+  Tensor watch(const Tensor& y, const Pass& pass);
 
  private:
-  void on_output_gradient(std::int64_t images, bool synchronizes);
+  void on_output_gradient(const Pass& pass);
+  GradientShare share(const Pass& pass) const;
   void finish();
 
   Reducer reducer_;
-  std::int64_t images_ = 0;       // of the backwards so far
+  std::int64_t images_ = 0;  // of the backwards so far
+  int backwards_ = 0;
   std::weak_ptr<char> backward_;  // lives as long as the backward that runs
 };
 
-Tensor DistributedDataParallel::Window::watch(const Tensor& y, std::int64_t images,
-                                              bool synchronizes) {
-  auto half = [=, weak = weak_from_this()](const Tensor& dy,
-                                           const std::vector<bool>&) -> Gradients {
+Tensor DistributedDataParallel::Window::watch(const Tensor& y, const Pass& pass) {
+  auto half = [pass, weak = weak_from_this()](const Tensor& dy,
+                                              const std::vector<bool>&) -> Gradients {
     const std::shared_ptr<Window> window = weak.lock();
     CONVOY_CHECK(window, "{}: backward after it is gone: its gradients would not be summed", kName);
-    window->on_output_gradient(images, synchronizes);
-    return {dy};
+    window->on_output_gradient(pass);
+    return {pass.weighs_outputs ? times(dy, pass.images) : dy};
   };
   return record(kName, y.detach(), {y}, half);
 }
 
 // Several outputs may be in one backward: its images are those of the first one that is met.
-void DistributedDataParallel::Window::on_output_gradient(std::int64_t images, bool synchronizes) {
+void DistributedDataParallel::Window::on_output_gradient(const Pass& pass) {
   if (backward_.expired()) {
     CONVOY_CHECK(
         !reducer_.is_armed(),
@@ -77,16 +101,22 @@ void DistributedDataParallel::Window::on_output_gradient(std::int64_t images, bo
       if (const auto window = weak.lock()) window->finish();
     });
     backward_ = running;
-    images_ += images;
+    images_ += pass.images;
+    ++backwards_;
   }
-  if (!synchronizes || reducer_.is_armed()) return;
-  const auto weight = static_cast<double>(images_);
-  reducer_.arm({.weight = weight, .part = weight});
+  if (pass.synchronizes && !reducer_.is_armed()) reducer_.arm(share(pass));
+}
+
+GradientShare DistributedDataParallel::Window::share(const Pass& pass) const {
+  const auto images = static_cast<double>(images_);
+  if (pass.weighs_outputs) return {.weight = 1, .part = images / backwards_};
+  return {.weight = images, .part = images};
 }
 
 void DistributedDataParallel::Window::finish() {
   if (!reducer_.is_armed()) return;
   images_ = 0;
+  backwards_ = 0;
   reducer_.finish();
 }
 
@@ -139,7 +169,7 @@ Tensor DistributedDataParallel::forward_all(const std::vector<Tensor>& inputs) {
     window_->reducer().broadcast(values_of(module_->named_buffers()));
   }
   const Tensor y = on_first_device({module_->forward_all(on_first_device(inputs))})[0];
-  return window_->watch(y, images, synchronizes_);
+  return window_->watch(y, {images, synchronizes_, normalises_over_ranks(*module_)});
 }
 
 void DistributedDataParallel::broadcast_buffers() {

@@ -38,8 +38,7 @@ struct DistributedOptions {
 /// Each rank's loss is the mean over its own images. The gradient of rank r counts n_r / (sum of
 /// n), n being the images (size(0) of the input) of its forwards since the last sum; so it is that
 /// of one mean over all images, for uneven shares, and for some ranks with none (the mean over no
-/// images is open: a rank without any gives its loss a scale). A batch norm with a group adds up
-/// gradients over ranks before they are weighted: then shares must be equal or empty.
+/// images is open: a rank without any gives its loss a scale).
 class DistributedDataParallel : public Module {
  public:
   /// Collective: checks that modules are alike (`usage` that names the first difference) and gives

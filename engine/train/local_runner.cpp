@@ -134,6 +134,8 @@ double LocalRunner::checked_norm(const std::vector<LayoutId>& layouts) {
   std::vector<Tensor> gradients;
   std::vector<std::string> names;
   const NamedTensors parameters = network_->named_parameters();
+  CONVOY_DCHECK(layouts.empty() || layouts.size() == parameters.size(),
+                "{} layouts for the gradients of {} parameters", layouts.size(), parameters.size());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto& [name, parameter] = parameters[i];
     if (!parameter.grad().defined()) continue;

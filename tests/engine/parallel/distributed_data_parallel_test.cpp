@@ -42,19 +42,22 @@ std::int64_t total(const Shares& shares, int rank) {
   return sum;
 }
 
+Trained train_share(const NetworkCase& network, Module& model, const Shares& shares, int rank) {
+  const std::int64_t images = total(shares, static_cast<int>(shares.size()));
+  return train(model, [&](int step) {
+    const std::int64_t first = step * images + total(shares, rank);
+    const Tensor x = network.images(first, shares[at(rank)], oracle(rank));
+    mean_loss(model(x), network.targets(first, shares[at(rank)], oracle(rank))).backward();
+  });
+}
+
 // Workers with a share of each batch; their modules begin with values of their own.
 std::vector<Trained> train_workers(const NetworkCase& network, const Shares& shares) {
-  const int ranks = static_cast<int>(shares.size());
-  const std::int64_t images = total(shares, ranks);
   std::vector<Trained> results(shares.size());
-  run_workers(ranks, [&](int rank, HostCommunicator& communicator) {
+  run_workers(static_cast<int>(shares.size()), [&](int rank, HostCommunicator& communicator) {
     DistributedDataParallel model(network.make(oracle(rank), 7 + static_cast<std::uint64_t>(rank)),
                                   communicator);
-    results[at(rank)] = train(model, [&](int step) {
-      const std::int64_t first = step * images + total(shares, rank);
-      const Tensor x = network.images(first, shares[at(rank)], oracle(rank));
-      mean_loss(model(x), network.targets(first, shares[at(rank)], oracle(rank))).backward();
-    });
+    results[at(rank)] = train_share(network, model, shares, rank);
   });
   return results;
 }
@@ -130,6 +133,32 @@ TEST_CASE("distributed: equal to one device, whatever the shares; the same bits 
         CHECK(result.gradients == results[0].gradients);
         CHECK(result.values == results[0].values);
       }
+    }
+  }
+}
+
+TEST_CASE("distributed: equal to one device where batch norms see the images of all ranks") {
+  NetworkCase network = network_cases().back();
+  network.make = [make = network.make](const Device& device, std::uint64_t seed) {
+    const std::shared_ptr<Module> module = make(device, seed);
+    set_batch_norm_mode(*module, BatchNormMode::micro);
+    return module;
+  };
+  for (const Shares& shares : {Shares{2, 2}, {3, 2}, {0, 4, 1}}) {
+    const int ranks = static_cast<int>(shares.size());
+    const Trained alone = train_alone(network, total(shares, ranks), 7);
+    std::vector<Trained> results(shares.size());
+    run_workers(ranks, [&](int rank, HostCommunicator& communicator) {
+      const auto group = communicator.split(0, rank);
+      const auto module = network.make(oracle(rank), 7);
+      set_batch_norm_group(*module, group.get());
+      DistributedDataParallel model(module, communicator);
+      results[at(rank)] = train_share(network, model, shares, rank);
+    });
+    INFO(ranks << " ranks, the first has " << shares[0]);
+    for (const Trained& result : results) {
+      CHECK(distance(result.gradients, alone.gradients) < kTolerance);
+      CHECK(distance(result.values, alone.values) < kTolerance);
     }
   }
 }
