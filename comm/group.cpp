@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "comm/deadline.h"
 #include "comm/group_parts.h"
 #include "comm/host_values.h"
 #include "comm/thread_fabric.h"
@@ -30,6 +31,7 @@ class WorkerGroup final : public Group {
   Error fail(const Error& error) override;
 
  private:
+  std::string text_of_first(const std::string& mine, double timeout);
   void leave();
 
   GroupParts parts_;
@@ -56,11 +58,20 @@ WorkerGroup::WorkerGroup(GroupParts parts, const GroupOptions& options)
   try {
     watchdog_ = std::make_unique<Watchdog>(
         parts_.world, parts_.first_rank, std::move(boards), watching(options, parts_.abort),
-        [&](const std::string& text) { return broadcast_text(*parts_.processes, text); });
+        [&](const std::string& text) { return text_of_first(text, options.timeout); });
   } catch (const Error&) {
     parts_.give_up();
     throw;
   }
+}
+
+/// Nobody watches yet: without an end, a first process that hangs here would keep all others.
+std::string WorkerGroup::text_of_first(const std::string& mine, double timeout) {
+  const DeadlineGuard guard(Deadline(timeout).time(), [this, timeout] {
+    const auto text = fmt::format("meeting: it came, and said nothing for {} s", timeout);
+    parts_.abort->raise(Error(ErrorKind::communication, text, CONVOY_PLACE).with_rank(0));
+  });
+  return broadcast_text(*parts_.processes, mine);
 }
 
 WorkerGroup::~WorkerGroup() {

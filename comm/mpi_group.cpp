@@ -25,13 +25,23 @@ int next_meeting() {
   return meetings++;
 }
 
+/// What is known of a meeting that has not come about in time.
+std::string unfinished_text(const World& world, double timeout, bool host_has_come) {
+  if (!host_has_come) {
+    return fmt::format("meeting: not all {} ranks have come within {} s, host {}", world.size,
+                       timeout, world.host);
+  }
+  const bool one_host = world.local_size == world.size;
+  return fmt::format(
+      "meeting: all {} ranks of host {} have come, but {} within {} s", world.local_size,
+      world.host,
+      one_host ? "MPI has not joined them" : fmt::format("not all {} ranks", world.size), timeout);
+}
+
 /// MPI cannot be interrupted: the process ends here.
-void end_meeting(const World& world, const GroupOptions& options) {
-  const Error error(
-      ErrorKind::communication,
-      fmt::format("meeting: all {} ranks of host {} have come, but not all {} ranks within {} s",
-                  world.local_size, world.host, world.size, options.timeout),
-      CONVOY_PLACE);
+void end_meeting(const World& world, const GroupOptions& options, bool host_has_come) {
+  const Error error(ErrorKind::communication,
+                    unfinished_text(world, options.timeout, host_has_come), CONVOY_PLACE);
   if (options.on_failure) {
     options.on_failure(error);
   } else {
@@ -165,8 +175,9 @@ GroupParts meet_over_mpi(const World& world, const GroupOptions& options) {
                "WORLD_SIZE) are set: start the ranks with mpirun, srun or convoy launch");
   const Deadline deadline(options.timeout);
   const HostMeeting meeting(world, next_meeting());
-  meeting.wait(deadline);
-  const DeadlineGuard guard(deadline.time() + kGrace, [&] { end_meeting(world, options); });
+  const bool host_has_come = meeting.wait(deadline);
+  const DeadlineGuard guard(deadline.time() + kGrace,
+                            [&] { end_meeting(world, options, host_has_come); });
   MpiSession::start(world);
   GroupParts parts = parts_over(MpiComm::copy_of(MPI_COMM_WORLD), world, options);
   parts.give_up = MpiSession::give_up;

@@ -8,13 +8,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 namespace convoy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds kLongestPause(20000);
 
@@ -41,11 +41,6 @@ int unix_socket() {
 }
 
 }  // namespace
-
-Deadline::Deadline(double seconds)
-    : seconds_(seconds),
-      time_(Clock::now() +
-            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
 
 HostMeeting::HostMeeting(const World& world, int number)
     : world_(world), number_(number), socket_(unix_socket()) {
@@ -79,15 +74,15 @@ bool HostMeeting::has_come(int local_rank) const {
   return come;
 }
 
-void HostMeeting::wait(const Deadline& deadline) const {
-  if (world_.job.empty()) return;  // no name that is this job's alone
+bool HostMeeting::wait(const Deadline& deadline) const {
+  if (world_.job.empty()) return false;
   std::vector<int> absent;
   for (int r = 0; r < world_.local_size; ++r) absent.push_back(r);
   for (std::chrono::microseconds pause(200);; pause = std::min(pause * 2, kLongestPause)) {
     absent.erase(
         std::remove_if(absent.begin(), absent.end(), [this](int r) { return has_come(r); }),
         absent.end());
-    if (absent.empty()) return;
+    if (absent.empty()) return true;
     if (deadline.passed()) throw absent_error(absent, deadline);
     std::this_thread::sleep_for(pause);
   }
@@ -103,21 +98,6 @@ Error HostMeeting::absent_error(const std::vector<int>& local_ranks,
                   world_.local_size, one ? "has" : "have", deadline.seconds(), world_.host);
   Error error(ErrorKind::communication, text, CONVOY_PLACE);
   return one_host ? error.with_rank(local_ranks.front()) : error;
-}
-
-DeadlineGuard::DeadlineGuard(Clock::time_point deadline, std::function<void()> expired)
-    : thread_([this, deadline, expired = std::move(expired)] {
-        std::unique_lock<std::mutex> lock(mutex_);
-        if (!over_.wait_until(lock, deadline, [this] { return done_; })) expired();
-      }) {}
-
-DeadlineGuard::~DeadlineGuard() {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    done_ = true;
-  }
-  over_.notify_all();
-  thread_.join();
 }
 
 }  // namespace convoy

@@ -1,6 +1,5 @@
 #include "comm/process_group.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <memory>
@@ -9,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/deadline.h"
 #include "comm/world.h"
 #include "kernels/base/context.h"
 
@@ -110,9 +110,9 @@ void Team::make_group(Round& round, std::unique_lock<std::mutex>& lock) {
 
 void Team::wait_for_others(Round& round, std::unique_lock<std::mutex>& lock) {
   const auto over = [&] { return round.group || round.failure || error_; };
-  const auto limit = std::chrono::duration<double>(round.terms.timeout);
+  const Deadline deadline(round.terms.timeout);
   // While the last one is making the group, the group's own limit holds.
-  changed_.wait_for(lock, limit, [&] { return over() || round.count == workers_; });
+  changed_.wait_until(lock, deadline.time(), [&] { return over() || round.count == workers_; });
   if (!over() && round.count < workers_) {
     round.failure = absent_error(round);
     begin_round();
@@ -136,18 +136,6 @@ Error Team::absent_error(const Round& round) const {
       CONVOY_PLACE);
 }
 
-Error error_of(const std::exception_ptr& failure) {
-  try {
-    std::rethrow_exception(failure);
-  } catch (const Error& error) {
-    return error;
-  } catch (const std::exception& error) {
-    return Error(ErrorKind::internal, error.what());
-  } catch (...) {
-    return Error(ErrorKind::internal, "unknown exception");
-  }
-}
-
 /// Whether the error is about another worker of this process, which is about to tell its own.
 bool Team::is_echo(int worker, const Error& error) const {
   const std::shared_ptr<Group> group = group_.lock();
@@ -157,7 +145,7 @@ bool Team::is_echo(int worker, const Error& error) const {
 }
 
 void Team::fail(int worker, const std::exception_ptr& failure) {
-  const Error error = error_of(failure);
+  const Error error = to_error(failure);
   std::shared_ptr<Group> group;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

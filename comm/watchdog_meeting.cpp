@@ -9,25 +9,12 @@
 #include <cstdlib>
 #include <thread>
 
+#include "comm/deadline.h"
+
 namespace convoy {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kPatience = 3;  // seconds for one address to answer
-
-class Deadline {
- public:
-  explicit Deadline(double seconds)
-      : end_(Clock::now() +
-             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
-  double left() const {
-    return std::max(0.0, std::chrono::duration<double>(end_ - Clock::now()).count());
-  }
-
- private:
-  Clock::time_point end_;
-};
 
 std::string make_token() {
   std::uint64_t bits[2] = {};

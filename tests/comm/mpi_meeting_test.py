@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How ranks meet under mpirun: late ones, absent ones, and those that no launcher has joined.
 
-Usage: mpi_meeting_test.py MPI_MEET [names of tests]
+Usage: mpi_meeting_test.py MPI_MEET HANG_SHIM [names of tests]
 """
 import os
 import subprocess
@@ -13,6 +13,7 @@ import unittest
 from mpirun import environment, mpirun
 
 MEET = ""
+HANG_SHIM = ""
 
 
 def alone(*words, **variables):
@@ -37,6 +38,22 @@ class MeetingTest(unittest.TestCase):
         self.assertEqual(run.returncode, 5)
         line = "convoy: error: [rank 2] communication: meeting: ranks 2,3 of 4 have not come within 2 s, host "
         self.assertIn(line, run.stderr)
+
+    def test_a_timeout_may_be_longer_than_a_clock_counts(self):
+        run = mpirun("-n", "2", MEET, "1e300")
+        self.assertEqual(run.returncode, 0, run.stderr)
+
+    def test_a_rank_that_hangs_once_it_has_come_holds_nobody(self):
+        for function, text in (
+            ("memfd_create", "meeting: all 3 ranks of host .* have come, but MPI has not joined them within 2 s"),
+            ("getrandom", r"convoy: error: \[rank 0\] communication: meeting: it came, and said nothing for 2 s"),
+        ):
+            hangs = f"[ $OMPI_COMM_WORLD_RANK = 0 ] && export LD_PRELOAD={HANG_SHIM}; exec {MEET} 2"
+            begin = time.monotonic()
+            run = mpirun("-n", "3", "sh", "-c", hangs, HANG_AFTER=function)
+            self.assertLess(time.monotonic() - begin, 20)
+            self.assertEqual(run.returncode, 5, run.stderr)
+            self.assertRegex(run.stderr, text)
 
     def test_a_launcher_of_another_mpi_leaves_each_rank_alone(self):
         run = alone("5", PMI_RANK="0", PMI_SIZE="2")
@@ -65,4 +82,5 @@ class MeetingTest(unittest.TestCase):
 
 if __name__ == "__main__":
     MEET = os.path.abspath(sys.argv.pop(1))
+    HANG_SHIM = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -105,6 +105,10 @@ TEST_CASE("workers that do not come are named") {
                });
 }
 
+TEST_CASE("a timeout may be longer than a clock counts") {
+  spawn([](int) { init_process_group("thread", 1e300); }, 2);
+}
+
 TEST_CASE("workers that join on other terms are told so") {
   expect_error(ErrorKind::usage, {"init_process_group: worker", "(thread, 20 s)", "(auto, 20 s)"},
                [] { spawn([](int i) { init_process_group(i == 0 ? "auto" : "thread", 20); }, 2); });
