@@ -1,12 +1,15 @@
 #include "comm/launch/mpirun_command.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -14,6 +17,7 @@
 #include <sstream>
 
 #include "comm/interfaces.h"
+#include "comm/sockets.h"
 #include "kernels/base/error.h"
 
 extern char** environ;
@@ -24,6 +28,16 @@ namespace {
 std::string read_text(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The hosts file; empty where there is none. `usage` if it cannot be read.
+std::string hosts_text(const LaunchRequest& request) {
+  if (request.hosts.empty()) return "";
+  const Descriptor file(::open(request.hosts.c_str(), O_RDONLY | O_CLOEXEC));
+  char first;
+  const bool readable = file && ::read(file.get(), &first, 1) >= 0;
+  CONVOY_CHECK(readable, "--hosts {}: {}", request.hosts, std::strerror(errno));
+  return read_text(request.hosts);
 }
 
 /// The lines of a hosts file that name a host, each cut into words.
@@ -126,7 +140,7 @@ std::vector<std::string> mpirun_command(const LaunchRequest& request, const Laun
 LaunchPlace look_at_place(const LaunchRequest& request) {
   LaunchPlace place;
   place.root = ::geteuid() == 0;
-  place.slots = request.hosts.empty() ? cores() : slots_of(read_text(request.hosts));
+  place.slots = request.hosts.empty() ? cores() : slots_of(hosts_text(request));
   place.variables = passed_variables();
   return place;
 }
@@ -155,7 +169,7 @@ void check_request(const LaunchRequest& request) {
   check_mpirun();
   const std::string& program = request.command.front();
   CONVOY_CHECK(!find_program(program).empty(), "launch: \"{}\" is no program here", program);
-  const std::string text = request.hosts.empty() ? "" : read_text(request.hosts);
+  const std::string text = hosts_text(request);
   CONVOY_CHECK(request.hosts.empty() || hosts_of(text) > 0,
                "--hosts {}: no host is named there, expected lines as \"node1 slots=8\"",
                request.hosts);

@@ -194,7 +194,9 @@ class LaunchTest(unittest.TestCase):
         self.assertIn("-n N is missing", self.refused("--", "sh"))
         self.assertIn("no command is given", self.refused("-n", "2"))
         self.assertIn('"nosuchprogram" is no program', self.refused("-n", "2", "--", "nosuchprogram"))
-        self.assertIn("no host is named there", self.refused("-n", "2", "--hosts", "nosuchfile", "--", "sh"))
+        self.assertIn("--hosts nosuchfile: No such file", self.refused("-n", "2", "--hosts", "nosuchfile", "--", "sh"))
+        self.assertIn("--hosts .: Is a directory", self.refused("-n", "2", "--hosts", ".", "--dry-run", "--", "sh"))
+        self.assertIn("no host is named there", self.refused("-n", "2", "--hosts", "/dev/null", "--", "sh"))
         self.assertIn("--iface nosuch0: no interface", self.refused("-n", "2", "--iface", "nosuch0", "--", "sh"))
         self.assertIn("--restarts 1: only convoy train with --checkpoint",
                       self.refused("-n", "2", "--restarts", "1", "--", "sh", "train"))
