@@ -200,8 +200,8 @@ std::vector<AllReduceBenchRow> bench_all_reduce(Group& group,
           rows[local].push_back(std::move(row));
         }
       }
-    } catch (const Error& error) {
-      failure.take(error);
+    } catch (...) {
+      failure.take(to_error(std::current_exception()));
     }
   };
   {

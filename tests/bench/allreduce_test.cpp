@@ -1,5 +1,7 @@
 #include "bench/allreduce.h"
 
+#include <new>
+
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
@@ -16,15 +18,18 @@ std::unique_ptr<Group> workers(int count) {
   return Group::make({}, options);
 }
 
-/// The communicator of another one, whose sums of fp32 values are wrong in the last value.
+/// The communicator of another one, whose sums of fp32 values are wrong in the last value, or find
+/// no memory.
 class WrongSums final : public HostCommunicator {
  public:
-  explicit WrongSums(HostCommunicator& right) : right_(right) {}
+  WrongSums(HostCommunicator& right, bool out_of_memory)
+      : right_(right), out_of_memory_(out_of_memory) {}
   int rank() const override { return right_.rank(); }
   int size() const override { return right_.size(); }
   const char* name() const override { return right_.name(); }
   void all_reduce_now(const void* in, void* out, std::int64_t count, DType dtype,
                       Reduction reduction) override {
+    if (out_of_memory_) throw std::bad_alloc();
     right_.all_reduce_now(in, out, count, dtype, reduction);
     if (dtype == DType::f32) static_cast<float*>(out)[count - 1] += 1;
   }
@@ -52,11 +57,13 @@ class WrongSums final : public HostCommunicator {
 
  private:
   HostCommunicator& right_;
+  bool out_of_memory_;
 };
 
 /// A group of two whose second worker gets wrong sums.
 class WrongGroup final : public Group {
  public:
+  explicit WrongGroup(bool out_of_memory = false) : wrong_(right_->worker(1), out_of_memory) {}
   const World& world() const override { return right_->world(); }
   const char* backend() const override { return right_->backend(); }
   int size() const override { return right_->size(); }
@@ -71,7 +78,7 @@ class WrongGroup final : public Group {
 
  private:
   std::unique_ptr<Group> right_ = workers(2);
-  WrongSums wrong_{right_->worker(1)};
+  WrongSums wrong_;
 };
 
 }  // namespace
@@ -99,6 +106,12 @@ TEST_CASE("bench allreduce stops at a wrong sum") {
   check_error(
       [&] { bench_all_reduce(group, {.bytes = {8}, .repeats = 1}); }, ErrorKind::communication,
       "bench allreduce: ring: 1 of 2 values are wrong on rank 1; value 1 is 10, expected 9");
+}
+
+TEST_CASE("bench allreduce ends all workers when one has no memory") {
+  WrongGroup group(true);
+  check_error([&] { bench_all_reduce(group, {.bytes = {8}, .repeats = 1}); }, ErrorKind::resource,
+              "out of memory");
 }
 
 TEST_CASE("bench allreduce needs two workers and whole values") {
