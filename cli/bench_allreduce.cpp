@@ -3,6 +3,7 @@
 
 #include "bench/allreduce.h"
 #include "cli/commands.h"
+#include "cli/job_group.h"
 #include "cli/json_lines.h"
 #include "cli/setup.h"
 #include "kernels/base/device.h"
@@ -11,19 +12,13 @@
 namespace convoy::cli {
 namespace {
 
-GroupOptions group_options(const Settings& settings) {
+void check_devices(const Settings& settings) {
   for (const std::string& name : settings.devices) {
     const DeviceType type = Device(name).type;
     CONVOY_CHECK(type == DeviceType::cpu || type == DeviceType::ref,
                  "--devices {}: bench allreduce adds in this machine's memory, expected cpu or ref",
                  name);
   }
-  GroupOptions options;
-  options.backend = settings.comm;
-  options.timeout = settings.comm_timeout;
-  options.local_workers = static_cast<int>(settings.devices.size());
-  options.on_note = [](const std::string& note) { print_notes({note}); };
-  return options;
 }
 
 AllReduceBenchOptions bench_options(const Options& options) {
@@ -68,6 +63,7 @@ void print_table(const std::vector<AllReduceBenchRow>& rows) {
 
 int run_bench_allreduce(Options& options) {
   const AllReduceBenchOptions bench = bench_options(options);
+  check_devices(options.settings);
   const auto group = convoy::Group::make(discover_world(), group_options(options.settings));
   const auto rows = bench_all_reduce(*group, bench);
   if (group->first_rank() != 0) return 0;

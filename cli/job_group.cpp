@@ -6,21 +6,21 @@
 #include <utility>
 
 #include "cli/failure.h"
+#include "cli/setup.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
-namespace {
 
 GroupOptions group_options(const Settings& settings) {
   GroupOptions options;
   options.backend = settings.comm;
   options.timeout = settings.comm_timeout;
   options.local_workers = static_cast<int>(settings.devices.size());
-  options.on_note = [](const std::string& text) {
-    std::fprintf(stderr, "convoy: %s\n", text.c_str());
-  };
+  options.on_note = [](const std::string& note) { print_notes({note}); };
   return options;
 }
+
+namespace {
 
 [[noreturn]] void leave(const Error& error, std::unique_ptr<convoy::Group> group) {
   const Failure failure = describe_failure(std::make_exception_ptr(error));

@@ -11,6 +11,9 @@
 
 namespace convoy::cli {
 
+/// How the processes of a job meet, by the settings.
+GroupOptions group_options(const Settings& settings);
+
 class JobGroup {
  public:
   /// Meets the other processes that the launcher has started, if there are any. A process that was
