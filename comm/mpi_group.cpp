@@ -45,7 +45,7 @@ void end_meeting(const World& world, const GroupOptions& options, bool host_has_
   if (options.on_failure) {
     options.on_failure(error);
   } else {
-    std::fprintf(stderr, "convoy: error: %s\n", describe(error.with_rank(world.rank)).c_str());
+    std::fprintf(stderr, "convoy: error: %s\n", describe(error).c_str());
   }
   _exit(static_cast<int>(error.kind()));
 }

@@ -45,7 +45,7 @@ class MeetingTest(unittest.TestCase):
 
     def test_a_rank_that_hangs_once_it_has_come_holds_nobody(self):
         for function, text in (
-            ("memfd_create", "meeting: all 3 ranks of host .* have come, but MPI has not joined them within 2 s"),
+            ("memfd_create", "convoy: error: communication: meeting: all 3 ranks of host .* have come, but MPI has not joined them within 2 s"),
             ("getrandom", r"convoy: error: \[rank 0\] communication: meeting: it came, and said nothing for 2 s"),
         ):
             hangs = f"[ $OMPI_COMM_WORLD_RANK = 0 ] && export LD_PRELOAD={HANG_SHIM}; exec {MEET} 2"
