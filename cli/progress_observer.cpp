@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "cli/terminal.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
@@ -34,7 +34,7 @@ std::int64_t divide_up(std::int64_t a, std::int64_t b) {
 ProgressStyle progress_style(std::FILE* out) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
-  bool plain = !::isatty(::fileno(out)) || (no_color && *no_color) ||
+  bool plain = !is_terminal(::fileno(out)) || (no_color && *no_color) ||
                (term && std::strcmp(term, "dumb") == 0);
   return plain ? ProgressStyle::plain : ProgressStyle::bar;
 }

@@ -5,11 +5,16 @@
 #include <atomic>
 #include <csignal>
 
+#include "cli/terminal.h"
+
 namespace convoy::cli {
 namespace {
 
 // Handlers take no argument of ours, so this one pointer has to be global.
 std::atomic<StopOnSignal*> running{nullptr};
+
+// Known beforehand: a handler may not look at the environment.
+std::atomic<bool> on_terminal{false};
 
 void write_text(int file, const char* text, std::size_t size) {
   [[maybe_unused]] ssize_t ignored = ::write(file, text, size);
@@ -17,7 +22,7 @@ void write_text(int file, const char* text, std::size_t size) {
 
 /// Leaves the line of the progress bar, so that the shell's prompt gets its own.
 void leave_line() {
-  if (::isatty(STDOUT_FILENO)) write_text(STDOUT_FILENO, "\n", 1);
+  if (on_terminal.load()) write_text(STDOUT_FILENO, "\n", 1);
 }
 
 void on_interrupt(int) {
@@ -47,6 +52,7 @@ void handle(int signal, void (*handler)(int)) {
 }  // namespace
 
 void install_signals() {
+  on_terminal.store(is_terminal(STDOUT_FILENO));
   handle(SIGINT, on_interrupt);
   handle(SIGTERM, on_terminate);
   handle(SIGUSR1, on_terminate);

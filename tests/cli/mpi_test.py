@@ -143,6 +143,19 @@ class Resume(MpiTest):
             self.assertEqual(len(lines_of(done.stdout, "end")), 1)
 
 
+class Output(MpiTest):
+    def test_a_file_gets_plain_lines(self):
+        text = mpirun("-n", "2", PROGRAM, "train", *TIMEOUT, *TOY).stdout
+        self.assertIn("weights hash", text)
+        self.assertNotIn("\x1b", text)
+        self.assertNotIn("\r", text.replace("\r\n", "\n"))
+
+    def test_a_rank_that_is_stopped_early_leaves_no_line(self):
+        wait = f"[ $OMPI_COMM_WORLD_RANK = 0 ] && sleep 1 && exit 4; exec {PROGRAM} train {' '.join(TOY)}"
+        done = mpirun("-n", "2", "sh", "-c", wait)
+        self.assertEqual((done.returncode, done.stdout), (4, ""), done.stderr)
+
+
 class Failures(MpiTest):
     def test_a_signal_to_one_rank_stops_all_at_one_step(self):
         words = [*TOY, "--data", "synthetic:40000", "--epochs", "1000", "--eval-every", "1000"]
