@@ -277,11 +277,12 @@ JobEnd run_job(const std::vector<std::string>& command) {
 
 int exit_code(const JobEnd& end) {
   if (end.asked == SIGINT) return 128 + SIGINT;
+  // mpirun's code is that of the rank that went first: what others say of its end is an echo.
+  if (end.code == 128 + SIGINT || end.code == 128 + SIGTERM) return end.code;
   const std::optional<ErrorKind> kind = end.failure ? kind_of(*end.failure) : std::nullopt;
   if (kind && end.code != 0) return static_cast<int>(*kind);
   if (end.asked != 0 && end.code != 0) return 128 + SIGTERM;
-  const bool stopped = end.code == 128 + SIGINT || end.code == 128 + SIGTERM;
-  if (end.code > 128 && !stopped) return static_cast<int>(ErrorKind::communication);
+  if (end.code > 128) return static_cast<int>(ErrorKind::communication);
   return end.code;
 }
 

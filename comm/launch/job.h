@@ -19,8 +19,8 @@ struct JobEnd {
 /// its ranks: they save and leave. SIGINT ends all at once. stdout is the command's own.
 JobEnd run_job(const std::vector<std::string>& command);
 
-/// The exit code of `convoy launch`: 130 and 143 where it was asked to stop, the kind of the first
-/// error line, 5 for a rank that a signal killed, else the command's.
+/// The exit code of `convoy launch`: 130 and 143 where it or a rank was asked to stop, the kind of
+/// the first error line, 5 for a rank that a signal killed, else the command's.
 int exit_code(const JobEnd& end);
 
 /// Whether the job may go on from a checkpoint: a rank died, or `communication`.

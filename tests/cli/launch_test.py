@@ -184,6 +184,17 @@ class LaunchTest(unittest.TestCase):
         self.assertEqual(run.returncode, 6)
         self.assertEqual(len(self.tries()), 1)
 
+    def test_a_rank_that_a_user_has_stopped_ends_the_run(self):
+        others = "sleep 0.2; " + complain("communication", "dead: exited") + "; exit 5"
+        program = self.train(only(1, "sleep 0.1; exit $CODE", others))
+        for code in (130, 143):
+            if os.path.exists(self.path("tries")):
+                os.remove(self.path("tries"))
+            run = self.launch("-n", "2", "--restarts", "2", "--", program, "train", "--checkpoint", "run",
+                              env=environment(CODE=str(code)))
+            self.assertEqual(run.returncode, code, run.stderr)
+            self.assertEqual(len(self.tries()), 1)
+
     def refused(self, *words, **more):
         run = self.launch(*words, **more)
         self.assertEqual(run.returncode, 2, run.stderr)
