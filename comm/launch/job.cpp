@@ -275,6 +275,10 @@ JobEnd run_job(const std::vector<std::string>& command) {
   return Job(command).run();
 }
 
+int signal_of(const JobEnd& end) {
+  return end.code > 128 && end.code <= 128 + SIGRTMAX ? end.code - 128 : 0;
+}
+
 int exit_code(const JobEnd& end) {
   if (end.asked == SIGINT) return 128 + SIGINT;
   // mpirun's code is that of the rank that went first: what others say of its end is an echo.
@@ -282,7 +286,7 @@ int exit_code(const JobEnd& end) {
   const std::optional<ErrorKind> kind = end.failure ? kind_of(*end.failure) : std::nullopt;
   if (kind && end.code != 0) return static_cast<int>(*kind);
   if (end.asked != 0 && end.code != 0) return 128 + SIGTERM;
-  if (end.code > 128) return static_cast<int>(ErrorKind::communication);
+  if (signal_of(end) != 0) return static_cast<int>(ErrorKind::communication);
   return end.code;
 }
 
@@ -293,8 +297,8 @@ bool worth_a_restart(const JobEnd& end) {
 std::string cause_of(const JobEnd& end) {
   constexpr std::string_view kStart = "convoy: error: ";
   if (end.failure) return end.failure->substr(kStart.size());
-  if (end.code > 128) {
-    return "communication: a rank was " + describe(Ending{Ending::How::signal, end.code - 128});
+  if (const int signal = signal_of(end)) {
+    return "communication: a rank was " + describe(Ending{Ending::How::signal, signal});
   }
   return fmt::format("the first rank to fail ended with code {}", end.code);
 }

@@ -19,6 +19,10 @@ struct JobEnd {
 /// its ranks: they save and leave. SIGINT ends all at once. stdout is the command's own.
 JobEnd run_job(const std::vector<std::string>& command);
 
+/// The signal that has ended a rank, as the command's code tells; 0 for none. mpirun's own code for
+/// hosts that it cannot reach is 255.
+int signal_of(const JobEnd& end);
+
 /// The exit code of `convoy launch`: 130 and 143 where it or a rank was asked to stop, the kind of
 /// the first error line, 5 for a rank that a signal killed, else the command's.
 int exit_code(const JobEnd& end);

@@ -18,7 +18,7 @@ void say(const std::string& line) {
 void tell_end(const JobEnd& end, std::vector<std::string> command) {
   const bool stopped = exit_code(end) == 128 + SIGINT || exit_code(end) == 128 + SIGTERM;
   if (end.code == 0 || stopped || end.failure_is_last) return;
-  if (end.failure || end.code > 128) return say("convoy: error: " + cause_of(end));
+  if (end.failure || signal_of(end) != 0) return say("convoy: error: " + cause_of(end));
   std::erase(command, "-q");
   say(fmt::format("convoy: launch: {} and did not say why; mpirun may, without -q: {}",
                   cause_of(end), shell_text(command)));

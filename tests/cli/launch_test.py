@@ -100,9 +100,10 @@ class LaunchTest(unittest.TestCase):
                                            f"(SIG{name})"])
 
     def test_a_code_of_another_program_is_kept(self):
-        run = self.launch("-n", "2", "--", "sh", "-c", only(1, "exit 9"))
-        self.assertEqual(run.returncode, 9)
-        self.assertIn("the first rank to fail ended with code 9", self.errors[-1])
+        for code in (9, 255):
+            run = self.launch("-n", "2", "--", "sh", "-c", only(1, f"exit {code}"))
+            self.assertEqual(run.returncode, code)
+            self.assertIn(f"the first rank to fail ended with code {code}", self.errors[-1])
 
     def test_sigterm_and_sigusr1_reach_the_ranks_as_a_wish_to_save(self):
         save = f"trap 'sleep 2; echo saved >saved.{RANK}; exit 143' USR1; echo $$ >pid.{RANK}; while :; do sleep 0.1; done"
