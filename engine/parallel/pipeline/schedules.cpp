@@ -1,7 +1,5 @@
 #include "engine/parallel/pipeline/schedules.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 
@@ -9,7 +7,6 @@
 #include "kernels/base/error.h"
 
 namespace convoy {
-namespace {
 
 const NamedSchedule& find_schedule(const std::string& name) {
   std::string known;
@@ -19,6 +16,8 @@ const NamedSchedule& find_schedule(const std::string& name) {
   }
   CONVOY_FAIL(usage, "schedule: '{}' is none, expected one of {}", name, known);
 }
+
+namespace {
 
 void check_request(const ScheduleRequest& request, const NamedSchedule& schedule) {
   CONVOY_CHECK(request.workers >= 1, "schedule: {} workers, expected at least 1", request.workers);
@@ -31,10 +30,12 @@ void check_request(const ScheduleRequest& request, const NamedSchedule& schedule
                "schedule: {} postpones W, its gradients cannot be sent after W", request.name);
   const auto& ids = request.micro_batches;
   CONVOY_CHECK(!ids.empty(), "schedule: no micro-batch, expected at least 1");
-  const bool ascending =
-      std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>()) == ids.end();
-  CONVOY_CHECK(ids.front() >= 0 && ascending,
-               "schedule: micro-batches {}, expected ascending ids from 0 on", fmt::join(ids, " "));
+  CONVOY_CHECK(ids.front() >= 0, "schedule: micro-batch {}, expected 0 or more", ids.front());
+  const auto wrong = std::adjacent_find(ids.begin(), ids.end(), std::greater_equal<>());
+  if (wrong != ids.end()) {
+    CONVOY_FAIL(usage, "schedule: micro-batch {} after {}, expected ascending ones", wrong[1],
+                wrong[0]);
+  }
 }
 
 void check_warm_up(const ScheduleRequest& request) {

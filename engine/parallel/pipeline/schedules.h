@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/parallel/pipeline/instruction.h"
@@ -34,16 +33,21 @@ Schedule zb_h1(const ScheduleShape& shape);
 struct NamedSchedule {
   const char* name;
   Schedule (*make)(const ScheduleShape&);
-  bool several_stages;     ///< takes more than one stage a worker
-  bool weights_postponed;  ///< W may stand far behind I: SG must not wait for it
+  bool several_stages = false;     ///< takes more than one stage a worker
+  bool weights_postponed = false;  ///< W may stand far behind I: SG must not wait for it
+  bool phases_apart = false;  ///< no F after the first I: the slowest F and the slowest backward
+                              ///< add, even of two stages
 };
 
 inline constexpr NamedSchedule kSchedules[] = {
-    {"fill-drain", fill_drain, false, false},
-    {"1f1b", one_f_one_b, false, false},
-    {"interleaved", interleaved, true, false},
-    {"zb-h1", zb_h1, false, true},
+    {.name = "fill-drain", .make = fill_drain, .phases_apart = true},
+    {.name = "1f1b", .make = one_f_one_b},
+    {.name = "interleaved", .make = interleaved, .several_stages = true},
+    {.name = "zb-h1", .make = zb_h1, .weights_postponed = true},
 };
+
+/// `usage` for an unknown name, with the known ones.
+const NamedSchedule& find_schedule(const std::string& name);
 
 /// A schedule as the user asks for it.
 struct ScheduleRequest {

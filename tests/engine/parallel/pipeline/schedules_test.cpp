@@ -146,8 +146,8 @@ TEST_CASE("Requests that cannot be met are refused") {
   refused("1f1b has one stage a worker, not 2",
           [](auto& request) { request.stages_per_worker = 2; });
   refused("no micro-batch", [](auto& request) { request.micro_batches.clear(); });
-  refused("micro-batches 1 1,", [](auto& request) { request.micro_batches = {1, 1}; });
-  refused("micro-batches -1 0,", [](auto& request) { request.micro_batches = {-1, 0}; });
+  refused("micro-batch 1 after 1,", [](auto& request) { request.micro_batches = {1, 1}; });
+  refused("micro-batch -1,", [](auto& request) { request.micro_batches = {-1, 0}; });
   refused("1 warm-ups, expected one for each of 2 workers",
           [](auto& request) { request.warm_up = {1}; });
   refused("warm-up of -1", [](auto& request) { request.warm_up = {0, -1}; });
