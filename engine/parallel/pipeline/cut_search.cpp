@@ -21,10 +21,9 @@ using Ways = std::vector<Way>;
 // `way` and one more stage, nodes `first` to `end` - 1.
 Way extended(const CutSearch& search, const Way& way, int stage, int first, int end) {
   const PhaseTimes times = search.times(stage, first, end);
-  const double in = search.transfer_s(first), out = search.transfer_s(end);
-  const double transfer = std::max(in, out);
+  const double transfer = search.transfer_s(first);  // the next stage counts the one at `end`
   Way longer;
-  longer.sum = way.sum + times.total() + 2 * in;
+  longer.sum = way.sum + times.total() + 2 * transfer;
   longer.forward = std::max({way.forward, times.forward, transfer});
   longer.backward = std::max({way.backward, times.backward(), transfer});
   longer.total = std::max({way.total, times.total(), transfer});

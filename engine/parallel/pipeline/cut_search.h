@@ -16,7 +16,7 @@ struct CutSearch {
   int keep = 20;              ///< best cuts wanted
   bool phases_apart = false;  ///< fill-drain's objective instead of 1f1b's
   std::function<PhaseTimes(int stage, int first, int end)> times;
-  std::function<double(int place)> transfer_s;  ///< of the message across a cut before node `place`
+  std::function<double(int place)> transfer_s;  ///< across a cut before node `place`, 0 at 0
   std::function<bool(int stage, int first, int end)> fits;
 };
 

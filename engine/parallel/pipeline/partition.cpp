@@ -41,8 +41,7 @@ CutSearch search_of(const PartitionTask& task, const NodeSums& sums, const Sched
     return sums.times(first, end, device_of(task, stage));
   };
   search.transfer_s = [&](int place) {
-    const bool inside = place > 0 && place < sums.nodes();
-    return inside ? task.link.seconds(sums.message_bytes(place)) : 0;
+    return place > 0 ? task.link.seconds(sums.message_bytes(place)) : 0;
   };
   const bool capped = !task.caps.empty() && task.schedule.stages_per_worker == 1;
   search.fits = [&task, &sums, &schedule, capped](int stage, int first, int end) {

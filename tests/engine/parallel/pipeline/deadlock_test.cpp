@@ -51,6 +51,13 @@ TEST_CASE("A deadlock names each blocked instruction and whom it waits for") {
               "worker 2 at RA 2.0 (instruction 1) waits for SA 1.0 of worker 1");
 }
 
+TEST_CASE("A message behind another one does not count as there") {
+  expect_error(
+      ErrorKind::usage, {"worker 1 at RA 1.1 (instruction 1) waits for RA 1.0 of worker 1"}, [] {
+        check_no_deadlock(parse_schedule("SA 0.0  SA 0.1  F 0.0\nRA 1.1  RA 1.0  F 1.0\n"), {2});
+      });
+}
+
 TEST_CASE("A receive that nobody sends, and a send that nobody receives, are named") {
   expect_error(ErrorKind::usage,
                {"worker 0 at RG 0.0 (instruction 2) waits for SG 1.0 which no worker has"},

@@ -80,6 +80,12 @@ TEST_CASE("Live micro-batches follow the closed forms") {
   }
 }
 
+TEST_CASE("Live micro-batches are the most at any time") {
+  const Schedule schedule = parse_schedule("F 0.0 F 0.1 I 0.0 I 0.1 F 0.2 I 0.2 W 0.0 W 0.1 W 0.2");
+  CHECK(live_micro_batches(schedule, 0) == 2);
+  CHECK(live_micro_batches(schedule, 0, true) == 3);
+}
+
 // Of all stages of a worker together, in stages; a worker's share of the network is v of them.
 int live_stages(const ScheduleLine& line) {
   int live = 0, most = 0;

@@ -112,6 +112,7 @@ TEST_CASE("The next window begins after ST") {
   refused("ST 0  F 0.1", "F 0.1  ST 0", "schedule: F 0.1 stands before ST 0 of the window before");
   refused("W 0.0  AR 0  ST 0  F 0.1", "F 0.1  W 0.0  AR 0  ST 0",
           "schedule: F 0.1 stands before ST 0 of the window before");
+  refused("W 0.1  AR 0", "AR 0  W 0.1", "schedule: AR 0 stands before W 0.1");
 }
 
 TEST_CASE("A sound table that deadlocks is refused") {
