@@ -108,7 +108,7 @@ Partition simulate_cuts(const PartitionTask& task, const std::vector<int>& ends)
   const Schedule schedule = make_schedule(task.schedule);
   const NodeSums sums(task.nodes, largest(task.images));
   Partition partition = simulated(task, sums, schedule, ends);
-  partition.bound_s = cut_seconds(search_of(task, sums, schedule), ends);
+  partition.objective_s = cut_seconds(search_of(task, sums, schedule), ends);
   return partition;
 }
 
@@ -119,7 +119,7 @@ Partition choose_partition(const PartitionTask& task) {
   for (const Partition& candidate : best_cuts(task)) {
     try {
       Partition partition = simulated(task, sums, schedule, candidate.ends);
-      partition.bound_s = candidate.bound_s;
+      partition.objective_s = candidate.objective_s;
       const bool better = best.ends.empty() || partition.timeline.makespan < best.timeline.makespan;
       if (better) best = std::move(partition);
     } catch (const Error& error) {

@@ -31,8 +31,9 @@ struct PartitionTask {
 };
 
 struct Partition {
-  std::vector<int> ends;         ///< one past the last node of each stage
-  double bound_s = 0;            ///< the objective: least seconds of the window
+  std::vector<int> ends;  ///< one past the last node of each stage
+  double objective_s =
+      0;  ///< what was minimised, in seconds of the window; the simulation may beat it
   std::vector<StageCost> costs;  ///< of the stages
   Timeline timeline;             ///< simulated
 };

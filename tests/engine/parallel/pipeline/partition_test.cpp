@@ -119,8 +119,8 @@ void compare(const PartitionTask& task) {
   REQUIRE(found.empty() == expected.empty());
   for (std::size_t i = 0; i < found.size(); ++i) {
     // Fill-drain keeps the best, and of the others those that may be best for another m.
-    if (i == 0 || task.schedule.name != "fill-drain") CHECK(found[i].bound_s == expected[i]);
-    CHECK(found[i].bound_s == objective(task, found[i].ends));
+    if (i == 0 || task.schedule.name != "fill-drain") CHECK(found[i].objective_s == expected[i]);
+    CHECK(found[i].objective_s == objective(task, found[i].ends));
     CHECK(fits(task, found[i].ends));
   }
 }
@@ -192,10 +192,10 @@ TEST_CASE("Two tensors cross a cut inside a residual block") {
 TEST_CASE("The chosen cut is the fastest simulated one") {
   const Partition even = choose_partition(block(2));
   CHECK(even.ends == std::vector<int>{2, 4});
-  CHECK(even.bound_s == 12);
+  CHECK(even.objective_s == 12);
   CHECK(even.timeline.makespan == 16);  // 2 (6) and (p-1)(F+I)
   const Partition given = simulate_cuts(block(2), {1, 4});
-  CHECK(given.bound_s == 18);
+  CHECK(given.objective_s == 18);
   CHECK(given.timeline.makespan > even.timeline.makespan);
   PartitionTask slow = block(2);  // 2 s a tensor: cutting before the block is as good
   slow.link.latency_s = 0;
