@@ -31,9 +31,8 @@ struct PartitionTask {
 };
 
 struct Partition {
-  std::vector<int> ends;  ///< one past the last node of each stage
-  double objective_s =
-      0;  ///< what was minimised, in seconds of the window; the simulation may beat it
+  std::vector<int> ends;         ///< one past the last node of each stage
+  double objective_s = 0;        ///< of the window, what was minimised; the simulation may beat it
   std::vector<StageCost> costs;  ///< of the stages
   Timeline timeline;             ///< simulated
 };
