@@ -83,8 +83,9 @@ void ChannelCommunicator::collective(WaitIn kind, const char* what, Work&& work)
   try {
     work(exchange);
     exchange.flush();
-  } catch (const Error& error) {
-    abort_->raise(error);  // the others are in the middle of it and would wait for ever
+  } catch (...) {
+    // The others are in the middle of it and would wait for ever.
+    abort_->raise(to_error(std::current_exception()));
     throw;
   }
 }

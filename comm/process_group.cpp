@@ -284,7 +284,12 @@ void spawn(const std::function<void(int)>& fn, int workers) {
   const auto team = std::make_shared<Team>(workers);
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i) {
-    threads.emplace_back(run_worker, std::cref(fn), team, i, std::ref(*streams[i]));
+    try {
+      threads.emplace_back(run_worker, std::cref(fn), team, i, std::ref(*streams[i]));
+    } catch (...) {  // no more threads: those that run must neither wait for it nor be left alone
+      team->fail(i, std::current_exception());
+      break;
+    }
   }
   for (std::thread& thread : threads) thread.join();
   team->rethrow_failure();
