@@ -21,7 +21,7 @@ class DeadRankTest(RanksTest):
         pid = self.reach(job, 120)[rank]
         kill(pid)
         since = time.monotonic()
-        self.assertIn(job.wait(), code, job.err)
+        self.assert_ends(job, *code)
         self.assert_gone(job, since, 10)
         expected = rf"convoy: error: \[rank {rank}\] communication: dead: {cause}, host {HOST}, pid {pid}, last seen .*step \d+"
         self.assertEqual(len(set(job.error_lines)), 1, job.err)  # launch repeats it where more has followed

@@ -32,7 +32,7 @@ class StopTest(RanksTest):
 
     def stops(self, job, step, codes=(143,)):
         """The job ends with one checkpoint at most one step after the one that was in work."""
-        self.assertIn(job.wait(), codes, job.err)
+        self.assert_ends(job, *codes)
         self.assertEqual(job.error_lines, [])
         self.assert_gone(job, time.monotonic(), 5)
         saved = self.saved_step()

@@ -25,7 +25,7 @@ class StuckRankTest(RanksTest):
                 time.sleep(0.5)  # reports come five times a second
                 os.kill(pid, signal.SIGSTOP)
                 since = time.monotonic()
-                self.assertEqual(job.wait(), 5, job.err)
+                self.assert_ends(job, 5)
                 self.assertLess(time.monotonic() - since, TIMEOUT + 5)
                 self.assert_gone(job, time.monotonic(), 10)
                 where = r"in \w+ \d+ of step \d+"
