@@ -146,6 +146,61 @@ Sums summed_over(Communicator& group, const Sums& own) {
   return Sums(total);
 }
 
+void keep_statistics(Tensor& mean, Tensor& var, const BatchNormOptions& options,
+                     const Statistics& statistics, std::int64_t channels) {
+  if (options.mode == BatchNormMode::deferred && options.pending) {
+    collect(*options.pending, statistics, channels);
+  } else {
+    update_running(mean, var, channels, options.momentum, statistics.view());
+  }
+}
+
+// dy -> dx and the residual's gradient. It owns the saved tensors: they go when it has run, the
+// sums stay for the weights half.
+struct InputsHalf {
+  Gradients operator()(const Tensor& dy, const std::vector<bool>& wanted) const;
+  const Sums& reduce(const Tensor& dy, const ConstBuffer& mask) const;
+
+  BatchNormShape shape;
+  bool training;
+  bool relu;
+  double epsilon;
+  Communicator* group;
+  Statistics statistics;
+  SavedTensor input, gamma, output;
+  std::shared_ptr<std::optional<Sums>> sums = std::make_shared<std::optional<Sums>>();
+};
+
+const Sums& InputsHalf::reduce(const Tensor& dy, const ConstBuffer& mask) const {
+  const Sums& own = sums->emplace(Tensor::empty({2 * shape.c}, statistics_options(dy)));
+  if (has_values(shape)) {
+    kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), mask,
+                                              dy.buffer(), statistics.view(), epsilon, relu,
+                                              own.dz.buffer(), own.dz_xhat.buffer());
+  } else {
+    Tensor(own.packed).zero_();
+  }
+  return own;
+}
+
+Gradients InputsHalf::operator()(const Tensor& dy, const std::vector<bool>& wanted) const {
+  const ConstBuffer mask = output.defined() ? output.get().buffer() : Buffer{};
+  const Sums& own = reduce(dy, mask);
+  if (!wanted[0] && !wanted[1]) return {Tensor(), Tensor()};
+  const Sums all = group ? summed_over(*group, own) : own;
+  Tensor dx = Tensor::empty_like(input.get());
+  Tensor dresidual;
+  if (wanted[1]) dresidual = relu ? Tensor::empty_like(dy) : dy;
+  if (has_values(shape)) {
+    kernels_of(dy).batch_norm_backward_apply(
+        stream_of(dy), shape, input.get().buffer(), mask, dy.buffer(), statistics.view(), epsilon,
+        relu, gamma.get().buffer(), training ? all.dz.buffer() : Buffer{},
+        training ? all.dz_xhat.buffer() : Buffer{}, dx.buffer(),
+        relu ? buffer_or_none(dresidual) : Buffer{});
+  }
+  return {dx, dresidual};
+}
+
 }  // namespace
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor running_mean,
@@ -157,11 +212,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
   const Statistics statistics =
       training ? training_statistics(x, shape, options) : snapshot(running_mean, running_var);
   if (training && options.update_running && (group || has_values(shape))) {
-    if (options.mode == BatchNormMode::deferred && options.pending) {
-      collect(*options.pending, statistics, shape.c);
-    } else {
-      update_running(running_mean, running_var, shape.c, options.momentum, statistics.view());
-    }
+    keep_statistics(running_mean, running_var, options, statistics, shape.c);
   }
   const Tensor added = residual.defined() ? residual.detach().with_layout(x.layout()) : residual;
   Tensor y = Tensor::empty_like(x);
@@ -170,37 +221,17 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
                                    options.epsilon, weight.buffer(), bias.buffer(),
                                    buffer_or_none(added), options.relu, y.buffer());
   }
-
-  auto sums = std::make_shared<std::optional<Sums>>();
-  auto inputs_half = [=, relu = options.relu, epsilon = options.epsilon,
-                      input = SavedTensor("batch_norm", x),
-                      gamma = SavedTensor("batch_norm", weight),
-                      output = options.relu ? SavedTensor("batch_norm", y) : SavedTensor()](
-                         const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
-    const ConstBuffer mask = output.defined() ? output.get().buffer() : Buffer{};
-    const Sums& own = sums->emplace(Tensor::empty({2 * shape.c}, statistics_options(dy)));
-    if (!has_values(shape)) {
-      Tensor(own.packed).zero_();
-    } else {
-      kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), mask,
-                                                dy.buffer(), statistics.view(), epsilon, relu,
-                                                own.dz.buffer(), own.dz_xhat.buffer());
-    }
-    if (!wanted[0] && !wanted[1]) return {Tensor(), Tensor()};
-    const Sums all = group ? summed_over(*group, own) : own;
-    Tensor dx = Tensor::empty_like(input.get());
-    Tensor dresidual;
-    if (wanted[1]) dresidual = relu ? Tensor::empty_like(dy) : dy;
-    if (has_values(shape)) {
-      kernels_of(dy).batch_norm_backward_apply(
-          stream_of(dy), shape, input.get().buffer(), mask, dy.buffer(), statistics.view(), epsilon,
-          relu, gamma.get().buffer(), training ? all.dz.buffer() : Buffer{},
-          training ? all.dz_xhat.buffer() : Buffer{}, dx.buffer(),
-          relu ? buffer_or_none(dresidual) : Buffer{});
-    }
-    return {dx, dresidual};
-  };
-  auto weights_half = [sums](const Tensor& dy, const std::vector<bool>&) -> Gradients {
+  const InputsHalf inputs_half{shape,
+                               training,
+                               options.relu,
+                               options.epsilon,
+                               group,
+                               statistics,
+                               SavedTensor("batch_norm", x),
+                               SavedTensor("batch_norm", weight),
+                               options.relu ? SavedTensor("batch_norm", y) : SavedTensor()};
+  auto weights_half = [sums = inputs_half.sums](const Tensor& dy,
+                                                const std::vector<bool>&) -> Gradients {
     return {(*sums)->dz_xhat.to(dy.dtype()), (*sums)->dz.to(dy.dtype())};
   };
   return record("batch_norm", y, {x, residual}, inputs_half, {weight, bias}, weights_half);
