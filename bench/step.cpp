@@ -82,12 +82,12 @@ HostBatch made_up_shares(const Network& network, const std::vector<std::int64_t>
   std::int64_t images = 0;
   for (int i = 0; i < ranks.local_replicas(); ++i) {
     starts.push_back(images);
-    images += shares[static_cast<std::size_t>(ranks.first_replica() + i)];
+    images += shares[static_cast<std::size_t>(ranks.first_replica()) + static_cast<std::size_t>(i)];
   }
   HostBatch batch = made_up_batch(network, std::max<std::int64_t>(images, 1), image_size);
   batch.images = images;
   batch.shares = shares;
-  batch.starts = starts;
+  batch.starts = std::move(starts);
   return batch;
 }
 

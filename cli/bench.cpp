@@ -39,7 +39,7 @@ void print_result(const Options& options, const char* name, const std::vector<st
 }
 
 std::string replicas_text(const Settings& settings, const StepBenchResult& result) {
-  const std::string text =
+  std::string text =
       fmt::format("{}, {} threads", settings_text(settings), settings.threads.value_or(0));
   if (result.replicas == 1) return text;
   return text + fmt::format(", {} replicas: {} images/s each, {} of the all-reduce hidden",

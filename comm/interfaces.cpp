@@ -78,8 +78,8 @@ std::vector<Interface> list_interfaces() {
   return found;
 }
 
-std::vector<Interface> usable_interfaces(std::vector<Interface> all, const std::string& wanted,
-                                         bool several_hosts) {
+std::vector<Interface> usable_interfaces(const std::vector<Interface>& all,
+                                         const std::string& wanted, bool several_hosts) {
   std::vector<Interface> kept;
   for (const Interface& one : all) {
     const bool reaches = !several_hosts || !one.loopback;

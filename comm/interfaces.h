@@ -21,8 +21,8 @@ std::vector<Interface> list_interfaces();
 /// `several_hosts` without loopback. Bridges of containers and virtual machines come last. `usage`
 /// where `wanted` is not there, or is loopback on several hosts; `communication` where nothing is
 /// left.
-std::vector<Interface> usable_interfaces(std::vector<Interface> all, const std::string& wanted,
-                                         bool several_hosts);
+std::vector<Interface> usable_interfaces(const std::vector<Interface>& all,
+                                         const std::string& wanted, bool several_hosts);
 
 /// "eth0 (10.0.0.1)".
 std::string describe(const Interface& interface);

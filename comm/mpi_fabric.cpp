@@ -116,7 +116,8 @@ int mpi_tag(const MpiLinks& links, MPI_Comm comm, int from, int to, int tag) {
   return static_cast<int>(found);
 }
 
-std::vector<std::unique_ptr<Fabric>> make_mpi_fabrics(std::shared_ptr<const MpiLinks> links) {
+std::vector<std::unique_ptr<Fabric>> make_mpi_fabrics(
+    const std::shared_ptr<const MpiLinks>& links) {
   const int first = links->layout.first[links->process];
   auto locals = make_thread_fabrics(links->layout.workers_of(links->process), links->shape);
   std::vector<std::unique_ptr<Fabric>> fabrics;

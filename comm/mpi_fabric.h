@@ -34,7 +34,7 @@ struct MpiLinks {
 };
 
 /// One fabric for each worker of this process, in order.
-std::vector<std::unique_ptr<Fabric>> make_mpi_fabrics(std::shared_ptr<const MpiLinks> links);
+std::vector<std::unique_ptr<Fabric>> make_mpi_fabrics(const std::shared_ptr<const MpiLinks>& links);
 
 /// The tag on `comm` of a channel from worker to worker; `usage` above what this MPI can tell
 /// apart.

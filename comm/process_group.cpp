@@ -104,7 +104,7 @@ void Team::make_group(Round& round, std::unique_lock<std::mutex>& lock) {
   }
   lock.lock();
   group_ = round.group = group;
-  round.failure = failure;
+  round.failure = std::move(failure);
   changed_.notify_all();
 }
 

@@ -178,7 +178,7 @@ std::vector<Interface> own_interfaces(const World& world, const WatchdogOptions&
 
 /// The interface through which a guest came in.
 std::string came_in_by(const MessageLink& link, const Listener& listener) {
-  const std::string address = local_address(link.fd());
+  std::string address = local_address(link.fd());
   for (const Endpoint& endpoint : listener.endpoints()) {
     if (endpoint.interface.address == address) return describe(endpoint.interface);
   }
@@ -201,7 +201,7 @@ Listener open_listener(Member& self, const std::string& token, const World& worl
 
 Hello hear_first(const Watchdog::FromFirst& from_first) {
   const std::string text = from_first("");
-  if (text.starts_with("-")) throw unpack_failed(text.substr(1)).error;
+  if (text.starts_with('-')) throw unpack_failed(text.substr(1)).error;
   return unpack_hello(text.substr(1));
 }
 
