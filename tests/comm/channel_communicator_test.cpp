@@ -10,6 +10,7 @@ namespace {
 
 using testing::check_error;
 using testing::expect_error;
+using testing::kNothing;
 using testing::Notes;
 using testing::run_ranks;
 
@@ -50,7 +51,7 @@ TEST_CASE("messages of a tag arrive in order, those of other tags do not wait fo
       notes.expect(receive(rank, late.size(), 0, 7) == late, "tag 7, long");
     }
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("a message of another size names both, and the next one arrives") {
@@ -96,7 +97,7 @@ TEST_CASE("a split groups by color and orders by key, then by rank") {
     notes.expect((less == nullptr) == (r == 2), "a negative color gives none");
     if (less) notes.expect(sum(*less, r) == (r % 2 ? r : 4), "sum over the part's part");
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("messages of a split group do not mix with those of the whole") {
@@ -114,7 +115,7 @@ TEST_CASE("messages of a split group do not mix with those of the whole") {
       notes.expect(receive(rank, 1, 0, 3) == std::vector<int>{1}, "first");
     }
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("the board counts collectives and messages, and tells who waits") {

@@ -8,6 +8,7 @@
 namespace convoy {
 namespace {
 
+using testing::kNothing;
 using testing::Notes;
 using testing::run_ranks;
 
@@ -20,7 +21,7 @@ double value_of(int rank, std::int64_t i) {
 double joined(Reduction reduction, int n, std::int64_t i) {
   const double x = static_cast<double>(i % 5 + 1);
   if (reduction == Reduction::max) return n * x;
-  const double sum = n * (n + 1) / 2 * x;
+  const double sum = n * (n + 1) * x / 2;
   return reduction == Reduction::mean ? sum / n : sum;
 }
 
@@ -148,7 +149,7 @@ TEST_CASE("collectives give the closed forms for any group, count, type and orde
     if (options.ring.slots > 2) try_all(rank, 300001, notes);
   });
   INFO("ranks: " << n << ", order: " << static_cast<int>(options.order));
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("chunks are those of the definition, also where the product leaves 64 bits") {

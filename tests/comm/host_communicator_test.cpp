@@ -12,6 +12,7 @@ namespace convoy {
 namespace {
 
 using testing::check_error;
+using testing::kNothing;
 using testing::Notes;
 using testing::run_ranks;
 
@@ -45,7 +46,7 @@ TEST_CASE("collectives run in stream order") {
     }
     notes.expect(from_two == std::vector<float>(60, 2), "broadcast");
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("collectives on several streams run in the order of their calls") {
@@ -68,7 +69,7 @@ TEST_CASE("collectives on several streams run in the order of their calls") {
     notes.expect(first == std::vector<float>(3, 2), "first");
     notes.expect(second == std::vector<float>(5, 20), "second");
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("messages on streams of their own do not wait for each other") {
@@ -86,7 +87,7 @@ TEST_CASE("messages on streams of their own do not wait for each other") {
     receives->synchronize();
     notes.expect(in == std::vector<std::int32_t>(1000000, peer), "values");
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("an error surfaces when the stream is synchronized") {

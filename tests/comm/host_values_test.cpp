@@ -23,7 +23,7 @@ TEST_CASE("values and texts of all are agreed on") {
         texts == std::vector<std::string>{"", std::string(1000, 'a'), std::string(2000, 'a')},
         "texts");
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == testing::kNothing);
 }
 
 }  // namespace convoy

@@ -9,6 +9,7 @@
 namespace convoy {
 namespace {
 
+using testing::kNothing;
 using testing::Notes;
 using testing::run_ranks;
 
@@ -56,7 +57,7 @@ TEST_CASE("sums are made in rank order, whatever the count: the same bits on all
     notes.expect(same_bits(values, expected), fmt::format("rank {}", rank.rank()));
   });
   INFO("ranks: " << n << ", count: " << count);
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("the ring's order gives the same bits on all ranks") {
@@ -82,7 +83,7 @@ TEST_CASE("one NaN makes the maximum NaN on all ranks") {
     rank.all_reduce_now(&value, &value, 1, DType::f64, Reduction::max);
     notes.expect(std::isnan(value), fmt::format("rank {} has {}", rank.rank(), value));
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 TEST_CASE("bf16 is added in float and rounded once, to even") {
@@ -95,7 +96,7 @@ TEST_CASE("bf16 is added in float and rounded once, to even") {
     rank.all_reduce_now(&value, &value, 1, DType::bf16, Reduction::sum);
     notes.expect(value == 0x4381, fmt::format("rank {}: {:x}", rank.rank(), value));
   });
-  CHECK(notes.text() == "");
+  CHECK(notes.text() == kNothing);
 }
 
 }  // namespace convoy

@@ -6,8 +6,8 @@ namespace convoy {
 
 TEST_CASE("equal facts have no differences") {
   const Facts facts = {{"version", "0.1"}, {"data", "60 images"}};
-  CHECK(differences({facts}) == "");
-  CHECK(differences({facts, facts, facts}) == "");
+  CHECK(differences({facts}).empty());
+  CHECK(differences({facts, facts, facts}).empty());
 }
 
 TEST_CASE("each difference is named with ranks and both values") {

@@ -13,6 +13,9 @@
 
 namespace convoy::testing {
 
+/// What Notes hold where all is well; compared with it, they are shown where not.
+inline const std::string kNothing;
+
 /// Notes of what went wrong, from any thread; the first few are kept.
 class Notes {
  public:

@@ -170,7 +170,7 @@ TEST_CASE("verdict: a warning at half of the timeout") {
 }
 
 TEST_CASE("verdict: a slow worker is one above 1.5 times the median") {
-  auto steps = [](std::vector<double> seconds) {
+  auto steps = [](const std::vector<double>& seconds) {
     std::vector<ProcessState> all;
     for (double s : seconds) {
       all.push_back(rank(static_cast<int>(all.size()), Activity::computing, 0));

@@ -295,7 +295,7 @@ TEST_CASE("watchdog: the first process's own failure ends all, with the code of 
       if (rank != failing) wait_for_the_end(board);
       const Error first = watchdog.fail(Error(ErrorKind::data, "x.png: damaged"));
       if (describe(first) != fmt::format("[rank {}] data: x.png: damaged", failing)) ::_exit(98);
-      throw first;
+      throw Error(first);
     });
     CHECK(outcome.codes == std::vector<int>{3, 3, 3, 3});
     CHECK(outcome.text.empty());  // the one that failed says it, which is the program's part

@@ -16,7 +16,7 @@ struct Outcome {
   std::exception_ptr failure;
   int done = 0;
 
-  void end(std::exception_ptr error) {
+  void end(const std::exception_ptr& error) {
     std::lock_guard lock(mutex);
     if (error && !failure) failure = error;
     ++done;
