@@ -1,7 +1,8 @@
 #include "comm/progress.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "comm/clock.h"
 
 namespace convoy {
 namespace {
@@ -9,10 +10,6 @@ namespace {
 // Of the running mean of a step's time: a single slow step says little.
 constexpr double kMeanOver = 2;  // seconds
 constexpr double kLeastShare = 0.001, kMostShare = 0.5;
-
-double seconds_since_1970() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
@@ -54,12 +51,12 @@ const char* name(WaitIn what) {
   return "?";
 }
 
-ProgressBoard::ProgressBoard() : since_(seconds_since_1970()) {}
+ProgressBoard::ProgressBoard() : since_(wall_now()) {}
 
 void ProgressBoard::enter(Activity activity) {
   outer_.store(static_cast<int>(activity));
   activity_.store(static_cast<int>(activity));
-  since_.store(seconds_since_1970());
+  since_.store(wall_now());
   beat();
 }
 
@@ -80,14 +77,14 @@ void ProgressBoard::begin_wait(WaitIn what) {
   wait_in_.store(static_cast<int>(what));
   collective_.fetch_add(1);
   activity_.store(static_cast<int>(Activity::waiting));
-  since_.store(seconds_since_1970());
+  since_.store(wall_now());
 }
 
 void ProgressBoard::end_wait() {
   beat();
   if (waits_.fetch_sub(1) > 1) return;
   activity_.store(outer_.load());
-  since_.store(seconds_since_1970());
+  since_.store(wall_now());
 }
 
 Progress ProgressBoard::read() const {

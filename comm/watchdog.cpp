@@ -14,8 +14,8 @@
 #include <optional>
 #include <thread>
 
+#include "comm/clock.h"
 #include "comm/io_count.h"
-#include "comm/steady_time.h"
 #include "comm/watchdog_judge.h"
 #include "comm/watchdog_peers.h"
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "comm/steady_time.h"
+#include "comm/clock.h"
 
 namespace convoy {
 

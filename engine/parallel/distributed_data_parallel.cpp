@@ -8,7 +8,6 @@
 #include "engine/autograd/grad_mode.h"
 #include "engine/autograd/node.h"
 #include "engine/nn/layers.h"
-#include "engine/parallel/exchange.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "engine/autograd/grad_mode.h"
-#include "engine/parallel/exchange.h"
+#include "engine/parallel/gather.h"
 #include "engine/parallel/layout_fingerprint.h"
 #include "kernels/base/error.h"
 

@@ -1,4 +1,4 @@
-#include "engine/parallel/exchange.h"
+#include "engine/parallel/gather.h"
 
 #include <algorithm>
 
