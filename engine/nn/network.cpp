@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "engine/autograd/grad_mode.h"
-#include "engine/nn/layers.h"
+#include "engine/nn/slice.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -16,27 +16,6 @@ double non_finite_value(const Tensor& x) {
   }
   return 0;
 }
-
-// While it lives, no batch norm of `module` changes its running statistics.
-class NoUpdates {
- public:
-  explicit NoUpdates(Module& module) {
-    module.for_each([this](const std::string&, Module& each) {
-      auto* norm = dynamic_cast<BatchNorm2d*>(&each);
-      if (!norm || !norm->updates_running()) return;
-      norm->set_update_running(false);
-      switched_off_.push_back(norm);
-    });
-  }
-  ~NoUpdates() {
-    for (BatchNorm2d* norm : switched_off_) norm->set_update_running(true);
-  }
-  NoUpdates(const NoUpdates&) = delete;
-  NoUpdates& operator=(const NoUpdates&) = delete;
-
- private:
-  std::vector<BatchNorm2d*> switched_off_;
-};
 
 }  // namespace
 
@@ -108,7 +87,7 @@ std::pair<std::string, double> Network::first_non_finite(const Tensor& x) {
   NoGradScope no_grad;
   if (const double value = non_finite_value(x); value != 0) return {"input", value};
   std::pair<std::string, double> found;
-  const NoUpdates no_updates(*this);
+  const NoRunningUpdates no_updates(*this);
   run(x, [&](const Layer& layer, const Tensor& y) {
     if (const double value = non_finite_value(y); value != 0) found = {layer.name, value};
     return found.first.empty();
