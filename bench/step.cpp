@@ -13,6 +13,7 @@
 #include "engine/data/order.h"
 #include "engine/nn/layers.h"
 #include "engine/optim/optimizer.h"
+#include "engine/train/batch_feed.h"
 #include "engine/train/ranks.h"
 #include "engine/train/setup.h"
 #include "engine/train/trainer.h"
@@ -133,8 +134,8 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   check_batch_norm(*job.network, job.settings.bn, plan.smallest_group(division), image_size);
   std::unique_ptr<StepRunner> runner = make_runner(job);
   DeviceContext& device = context(job.settings.devices[0]);
-  const HostBatch batch =
-      made_up_shares(*job.network, shares_of(images, ranks.replicas()), ranks, image_size);
+  const std::vector<std::int64_t> shares = shares_of(images, ranks.replicas());
+  ReadyBatches feed({made_up_shares(*job.network, shares, ranks, image_size)});
 
   StepBenchResult result;
   result.replicas = ranks.replicas();
@@ -142,9 +143,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   for (std::int64_t step = 0; step <= options.steps; ++step) {
     ranks.begin_step(step + 1);
     const Clock::time_point start = Clock::now();
-    runner->begin({.step = step + 1, .images = images, .lr = 0.001});
-    runner->add_batch(batch);
-    runner->finish();
+    runner->step({.step = step + 1, .images = images, .lr = 0.001, .shares = {shares}}, feed);
     device.default_stream().synchronize();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     if (step > 0) result.seconds.push_back(seconds);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/data/order.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -15,13 +16,16 @@ std::int64_t sum_of(const std::vector<std::int64_t>& counts) {
 
 }  // namespace
 
-BatchSource::BatchSource(std::unique_ptr<Loader> loader, const Ranks& ranks,
-                         BatchSourceOptions options)
-    : loader_(std::move(loader)), ranks_(ranks), options_(std::move(options)) {}
+BatchSource::BatchSource(std::unique_ptr<Loader> loader, std::int64_t batch_images,
+                         const Ranks& ranks, BatchSourceOptions options)
+    : loader_(std::move(loader)),
+      batch_images_(batch_images),
+      ranks_(ranks),
+      options_(std::move(options)) {}
 
 void BatchSource::start_epoch(std::int64_t epoch, std::int64_t first_image) {
   loader_->start_epoch(epoch, first_image);
-  ahead_.clear();
+  batches_.clear();
   skipped_.clear();
   loaded_ = 0;
 }
@@ -29,23 +33,41 @@ void BatchSource::start_epoch(std::int64_t epoch, std::int64_t first_image) {
 void BatchSource::open(const WindowPlan& plan, Window& window) {
   step_ = window.step;
   window.images = plan.images;
-  window.batches = plan.batches;
-  ahead_.clear();
-  if (!options_.skips) return;
-  window.images = 0;
+  window.shares.clear();
+  batches_.clear();
+  done_.clear();
+  next_ = 0;
   for (std::int64_t i = 0; i < plan.batches; ++i) {
-    ahead_.push_back(load());
-    settle_shares(ahead_.back());
-    window.images += sum_of(ahead_.back().shares);
+    const std::int64_t images = std::min(batch_images_, plan.images - i * batch_images_);
+    window.shares.push_back(shares_of(images, options_.division.replicas));
   }
-  std::reverse(ahead_.begin(), ahead_.end());
+  if (options_.skips) open_whole(window);
 }
 
-HostBatch BatchSource::next() {
-  if (ahead_.empty()) return load();
-  HostBatch batch = std::move(ahead_.back());
-  ahead_.pop_back();
-  return batch;
+void BatchSource::open_whole(Window& window) {
+  window.images = 0;
+  for (std::vector<std::int64_t>& shares : window.shares) {
+    HostBatch batch = load();
+    settle_shares(batch);
+    shares = batch.shares;
+    window.images += sum_of(shares);
+    batches_.emplace(next_++, std::move(batch));
+  }
+}
+
+const HostBatch& BatchSource::at(std::int64_t batch) {
+  const std::lock_guard lock(mutex_);
+  for (; next_ <= batch; ++next_) batches_.emplace(next_, load());
+  return batches_.at(batch);
+}
+
+void BatchSource::done(std::int64_t batch) {
+  const std::lock_guard lock(mutex_);
+  if (++done_[batch] < options_.local_workers) return;
+  const auto found = batches_.find(batch);
+  if (found == batches_.end()) return;
+  loader_->recycle(std::move(found->second));
+  batches_.erase(found);
 }
 
 HostBatch BatchSource::load() {

@@ -88,67 +88,59 @@ void DataParallelRunner::run(const std::function<void(Worker&)>& work) {
   threads_.run([&](int i) { work(*workers_[static_cast<std::size_t>(i)]); });
 }
 
-std::vector<BatchPart> DataParallelRunner::parts_of(const HostBatch& batch) const {
-  const std::vector<std::int64_t> passes = passes_of(batch.shares, division_);
-  std::vector<BatchPart> parts;
-  for (std::size_t i = 0; i < workers_.size(); ++i) {
-    const std::size_t replica = static_cast<std::size_t>(group_.first_rank()) + i;
-    parts.push_back({batch.starts[i], batch.shares[replica], passes[replica]});
-  }
-  return parts;
+BatchPart DataParallelRunner::part_of(const Worker& worker, const HostBatch& batch) const {
+  const auto local = static_cast<std::size_t>(worker.number);
+  const std::size_t replica = static_cast<std::size_t>(group_.first_rank()) + local;
+  return {batch.starts[local], batch.shares[replica], passes_of(batch.shares, division_)[replica]};
 }
 
-void DataParallelRunner::begin(const Window& window) {
-  window_ = window;
-  batches_added_ = 0;
+StepResult DataParallelRunner::step(const Window& window, BatchFeed& feed) {
   run([&](Worker& worker) {
     worker.busy_since = Clock::now();
     worker.runner.begin(window);
-  });
-}
-
-void DataParallelRunner::add_batch(const HostBatch& batch) {
-  const std::vector<BatchPart> parts = parts_of(batch);
-  const bool last = ++batches_added_ == window_.batches;
-  run([&](Worker& worker) {
-    const BatchPart& part = parts[static_cast<std::size_t>(worker.number)];
-    if (part.passes == 0 && !worker.has_layouts) worker.runner.settle_layouts(batch);
-    worker.has_layouts = true;
-    if (last && part.passes == 0) {  // zeros stand for gradients that it does not have
-      worker.reducer.arm();
-      worker.reducer.absent();
+    const std::int64_t batches = std::ssize(window.shares);
+    for (std::int64_t i = 0; i < batches; ++i) {
+      add_batch(worker, feed.at(i), i + 1 == batches);
+      feed.done(i);
     }
-    worker.runner.add_part(batch, part, [&] {
-      if (last) worker.reducer.arm();
-    });
-  });
-}
-
-StepResult DataParallelRunner::finish() {
-  run([](Worker& worker) {
-    // Losses first: a rank whose loss is not finite says so before its gradients reach others.
-    const double mine = worker.runner.finish_losses();
-    worker.busy_seconds = worker.since();
-    const std::vector<double> losses = gather(worker.group, mine);
-    worker.result.loss = 0;
-    for (double loss : losses) worker.result.loss += loss;
-    worker.reducer.finish();
-    worker.busy_since = Clock::now();
-    // In the first step gradients come row-major: a norm added up so would differ in its last bits
-    // from that of a run which has come here without stopping.
-    worker.result.grad_norm = worker.runner.update(worker.reducer.layouts());
-    current_stream(worker.device).synchronize();
-    worker.busy_seconds += worker.since();
-    worker.board.end_step(worker.busy_seconds);
+    finish(worker);
   });
   return workers_.front()->result;
 }
 
+void DataParallelRunner::add_batch(Worker& worker, const HostBatch& batch, bool last) {
+  const BatchPart part = part_of(worker, batch);
+  if (part.passes == 0 && !worker.has_layouts) worker.runner.settle_layouts(batch);
+  worker.has_layouts = true;
+  if (last && part.passes == 0) {  // zeros stand for gradients that it does not have
+    worker.reducer.arm();
+    worker.reducer.absent();
+  }
+  worker.runner.add_part(batch, part, [&] {
+    if (last) worker.reducer.arm();
+  });
+}
+
+void DataParallelRunner::finish(Worker& worker) {
+  // Losses first: a rank whose loss is not finite says so before its gradients reach others.
+  const double mine = worker.runner.finish_losses();
+  worker.busy_seconds = worker.since();
+  const std::vector<double> losses = gather(worker.group, mine);
+  worker.result.loss = 0;
+  for (double loss : losses) worker.result.loss += loss;
+  worker.reducer.finish();
+  worker.busy_since = Clock::now();
+  // In the first step gradients come row-major: a norm added up so would differ in its last bits
+  // from that of a run which has come here without stopping.
+  worker.result.grad_norm = worker.runner.update(worker.reducer.layouts());
+  current_stream(worker.device).synchronize();
+  worker.busy_seconds += worker.since();
+  worker.board.end_step(worker.busy_seconds);
+}
+
 EvalSums DataParallelRunner::evaluate(const HostBatch& batch) {
-  const std::vector<BatchPart> parts = parts_of(batch);
   run([&](Worker& worker) {
-    const EvalSums mine =
-        worker.runner.evaluate_part(batch, parts[static_cast<std::size_t>(worker.number)]);
+    const EvalSums mine = worker.runner.evaluate_part(batch, part_of(worker, batch));
     worker.sums = {};
     for (const EvalSums& sums : gather(worker.group, mine)) worker.sums += sums;
   });

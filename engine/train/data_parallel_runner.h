@@ -1,10 +1,8 @@
 // The step on several workers, those of this process and of others: each has a whole network and
 // works on its share of a batch; gradients are added over all while backward goes on.
 //
-//     trainer's thread    begin --- add_batch --- finish
-//     each worker's       zero      F B  F B      last losses, wait for the sums, update
-//     its reducer                        '--> all-reduce of each bucket, from the last
-//                                             micro-batch on
+//     each worker    F B  F B       last losses, wait for the sums, update
+//     its reducer         '--> all-reduce of each bucket, from the last micro-batch on
 #pragma once
 
 #include <memory>
@@ -33,9 +31,7 @@ class DataParallelRunner : public StepRunner {
                      const BucketLimits& buckets = {});
   ~DataParallelRunner() override;
 
-  void begin(const Window& window) override;
-  void add_batch(const HostBatch& batch) override;
-  StepResult finish() override;
+  StepResult step(const Window& window, BatchFeed& feed) override;
   EvalSums evaluate(const HostBatch& batch) override;
   void settle_statistics() override;
   std::vector<std::string> weights_hashes() override;
@@ -47,8 +43,10 @@ class DataParallelRunner : public StepRunner {
  private:
   struct Worker;
 
-  /// What the local workers shall do of `batch`.
-  std::vector<BatchPart> parts_of(const HostBatch& batch) const;
+  /// What a local worker shall do of `batch`.
+  BatchPart part_of(const Worker& worker, const HostBatch& batch) const;
+  void add_batch(Worker& worker, const HostBatch& batch, bool last);
+  void finish(Worker& worker);
   void run(const std::function<void(Worker&)>& work);
   void send_statistics(Worker& worker);
 
@@ -56,8 +54,6 @@ class DataParallelRunner : public StepRunner {
   const Division division_;
   std::vector<std::unique_ptr<Worker>> workers_;
   WorkerThreads threads_;
-  Window window_;
-  std::int64_t batches_added_ = 0;
 };
 
 }  // namespace convoy

@@ -63,8 +63,15 @@ void LocalRunner::begin(const Window& window) {
   optimizer_->set_lr(window.lr);
 }
 
-void LocalRunner::add_batch(const HostBatch& batch) {
-  add_part(batch, {.begin = 0, .images = batch.images});
+StepResult LocalRunner::step(const Window& window, BatchFeed& feed) {
+  begin(window);
+  for (std::int64_t i = 0; i < std::ssize(window.shares); ++i) {
+    const HostBatch& batch = feed.at(i);
+    add_part(batch, {.begin = 0, .images = batch.images});
+    feed.done(i);
+  }
+  const double loss = finish_losses();
+  return {loss, update()};
 }
 
 void LocalRunner::add_part(const HostBatch& batch, const BatchPart& part,
@@ -87,11 +94,6 @@ void LocalRunner::add_part(const HostBatch& batch, const BatchPart& part,
     begin = end;
   }
   commit_batch_norms(*network_);
-}
-
-StepResult LocalRunner::finish() {
-  const double loss = finish_losses();
-  return {loss, update()};
 }
 
 double LocalRunner::finish_losses() {

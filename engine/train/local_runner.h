@@ -24,15 +24,21 @@ struct LocalRunnerOptions {
   MicroBatchRule micro_batches;
 };
 
+/// The images of a batch that one replica works on, and in how many micro-batches; those beyond
+/// its images are empty.
+struct BatchPart {
+  std::int64_t begin = 0;
+  std::int64_t images = 0;
+  std::int64_t passes = 0;
+};
+
 class LocalRunner : public StepRunner {
  public:
   /// `network` and `optimizer` are on `options.device`, in `options.dtype`.
   LocalRunner(std::shared_ptr<Network> network, std::unique_ptr<Optimizer> optimizer,
               const LocalRunnerOptions& options);
 
-  void begin(const Window& window) override;
-  void add_batch(const HostBatch& batch) override;
-  StepResult finish() override;
+  StepResult step(const Window& window, BatchFeed& feed) override;
   EvalSums evaluate(const HostBatch& batch) override;
   std::vector<std::string> weights_hashes() override;
   TrainingTensors tensors() override;
@@ -41,6 +47,8 @@ class LocalRunner : public StepRunner {
 
   // The same for one of several replicas, which share a batch.
 
+  /// Begins a window: gradients are dropped.
+  void begin(const Window& window);
   /// Forward and backward of one part; `before_last` is called before its last backward.
   void add_part(const HostBatch& batch, const BatchPart& part,
                 const std::function<void()>& before_last = {});

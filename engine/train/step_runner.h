@@ -11,25 +11,31 @@
 
 namespace convoy {
 
-/// The batches behind one optimizer step.
+/// The batches behind one optimizer step. All processes know the same of it before it begins.
 struct Window {
   std::int64_t step = 0;    ///< for messages
   std::int64_t images = 0;  ///< of all batches and replicas, those passed over left out
   double lr = 0;
-  std::int64_t batches = 1;
+  /// Images of each replica in each batch: [batch][replica].
+  std::vector<std::vector<std::int64_t>> shares = {};
+};
+
+/// The images of a window for the workers of this process, loaded when they are first asked for.
+/// Thread-safe.
+class BatchFeed {
+ public:
+  virtual ~BatchFeed() = default;
+  /// What this process's replicas have of batch `batch` of the window; stays until all workers are
+  /// done with it.
+  virtual const HostBatch& at(std::int64_t batch) = 0;
+  /// A worker of this process needs the batch no more, nor those before it. Each worker says so
+  /// once a batch.
+  virtual void done(std::int64_t batch) = 0;
 };
 
 struct StepResult {
   double loss = 0;       ///< mean over the window's images
   double grad_norm = 0;  ///< before clipping
-};
-
-/// The images of a batch that one replica works on, and in how many micro-batches; those beyond
-/// its images are empty.
-struct BatchPart {
-  std::int64_t begin = 0;
-  std::int64_t images = 0;
-  std::int64_t passes = 0;
 };
 
 /// Sums over images; counts are integers, so that no image is lost in a large set.
@@ -67,11 +73,9 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
 
-  /// One step: begin, then each batch of the window in order, then finish. `numerics` if the loss
-  /// or a gradient is not finite: nothing is updated then.
-  virtual void begin(const Window& window) = 0;
-  virtual void add_batch(const HostBatch& batch) = 0;
-  virtual StepResult finish() = 0;
+  /// Forward and backward of the window's batches in order, then one update. `numerics` if the
+  /// loss or a gradient is not finite: nothing is updated then.
+  virtual StepResult step(const Window& window, BatchFeed& feed) = 0;
 
   /// Sums over a batch with running statistics, without changing anything.
   virtual EvalSums evaluate(const HostBatch& batch) = 0;

@@ -267,11 +267,12 @@ void Training::make_source() {
   options.division = division_;
   options.least_group = least_images_;
   options.skips = settings_.bad_images == "skip";
+  options.local_workers = ranks_.local_replicas();
   options.warn = [this](const std::string& text) {
     tell([&](Observer& observer) { observer.on_warning(text); });
   };
-  source_ = std::make_unique<BatchSource>(make_loader(job_, job_.data.train, true), ranks_,
-                                          std::move(options));
+  source_ = std::make_unique<BatchSource>(make_loader(job_, job_.data.train, true), settings_.batch,
+                                          ranks_, std::move(options));
 }
 
 void Training::step() {
@@ -281,13 +282,7 @@ void Training::step() {
   Window window{state_.step + 1, 0, schedule_.at(state_.step + 1)};
   ranks_.begin_step(window.step);
   source_->open(plan, window);
-  runner_->begin(window);
-  for (std::int64_t i = 0; i < plan.batches; ++i) {
-    HostBatch batch = source_->next();
-    runner_->add_batch(batch);
-    source_->recycle(std::move(batch));
-  }
-  const StepResult result = runner_->finish();
+  const StepResult result = runner_->step(window, *source_);
   ++state_.step;
   state_.images_done += plan.images;
   const double seconds = seconds_since(start);

@@ -7,6 +7,7 @@
 #include "engine/io/named_array.h"
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
+#include "engine/train/batch_feed.h"
 #include "kernels/base/context.h"
 #include "models/models.h"
 #include "tests/engine/train/training.h"
@@ -51,10 +52,12 @@ Fixture make(LocalRunnerOptions options, BatchNormMode mode, const char* model =
 
 StepResult step(Fixture& fixture, const std::vector<HostBatch>& batches, double lr = 0) {
   Window window{.step = 1, .images = 0, .lr = lr};
-  for (const HostBatch& batch : batches) window.images += batch.images;
-  fixture.runner->begin(window);
-  for (const HostBatch& batch : batches) fixture.runner->add_batch(batch);
-  return fixture.runner->finish();
+  for (const HostBatch& batch : batches) {
+    window.images += batch.images;
+    window.shares.push_back({batch.images});
+  }
+  ReadyBatches feed(batches);
+  return fixture.runner->step(window, feed);
 }
 
 // Largest difference of all gradients, relative to each one's norm.
