@@ -90,14 +90,6 @@ void ChannelCommunicator::collective(WaitIn kind, const char* what, Work&& work)
   }
 }
 
-template <class Work>
-void ChannelCommunicator::message(Work&& work) {
-  if (abort_->raised()) abort_->rethrow();
-  const WaitScope wait(options_.board, WaitIn::message);
-  Waiter waiter(abort_, options_.board, options_.spins);
-  work(waiter);
-}
-
 void ChannelCommunicator::all_reduce_now(const void* in, void* out, std::int64_t count, DType dtype,
                                          Reduction reduction) {
   check_values("all_reduce", in, count);
@@ -143,21 +135,47 @@ void ChannelCommunicator::broadcast_now(void* values, std::size_t bytes, int roo
              [&](Exchange& exchange) { convoy::broadcast(exchange, values, bytes, root); });
 }
 
-void ChannelCommunicator::send_now(const void* values, std::size_t bytes, int peer, int tag) {
+void ChannelCommunicator::send_on(Waiter& waiter, const void* values, std::size_t bytes, int peer,
+                                  int tag) {
   check_values("send", values, static_cast<std::int64_t>(bytes));
   check_peer("send", peer, tag, *this);
-  message([&](Waiter& waiter) { send_message(fabric_->to(peer, tag), waiter, values, bytes); });
+  if (abort_->raised()) abort_->rethrow();
+  send_message(fabric_->to(peer, tag), waiter, values, bytes);
+}
+
+void ChannelCommunicator::receive_on(Waiter& waiter, void* values, std::size_t bytes, int peer,
+                                     int tag) {
+  check_values("receive", values, static_cast<std::int64_t>(bytes));
+  check_peer("receive", peer, tag, *this);
+  if (abort_->raised()) abort_->rethrow();
+  const std::size_t got = receive_message(fabric_->from(peer, tag), waiter, values, bytes);
+  if (got == bytes) return;
+  CONVOY_FAIL(communication, "receive: message of {} bytes from rank {} with tag {}, {} expected",
+              got, peer, tag, bytes);
+}
+
+void ChannelCommunicator::send_now(const void* values, std::size_t bytes, int peer, int tag) {
+  const WaitScope wait(options_.board, WaitIn::message);
+  Waiter waiter(abort_, options_.board, options_.spins);
+  send_on(waiter, values, bytes, peer, tag);
 }
 
 void ChannelCommunicator::receive_now(void* values, std::size_t bytes, int peer, int tag) {
-  check_values("receive", values, static_cast<std::int64_t>(bytes));
-  check_peer("receive", peer, tag, *this);
-  message([&](Waiter& waiter) {
-    const std::size_t got = receive_message(fabric_->from(peer, tag), waiter, values, bytes);
-    if (got == bytes) return;
-    CONVOY_FAIL(communication, "receive: message of {} bytes from rank {} with tag {}, {} expected",
-                got, peer, tag, bytes);
-  });
+  const WaitScope wait(options_.board, WaitIn::message);
+  Waiter waiter(abort_, options_.board, options_.spins);
+  receive_on(waiter, values, bytes, peer, tag);
+}
+
+void ChannelCommunicator::send_aside(const void* values, std::size_t bytes, int peer, int tag,
+                                     const SideWait& wait) {
+  Waiter waiter(abort_, options_.board, wait);
+  send_on(waiter, values, bytes, peer, tag);
+}
+
+void ChannelCommunicator::receive_aside(void* values, std::size_t bytes, int peer, int tag,
+                                        const SideWait& wait) {
+  Waiter waiter(abort_, options_.board, wait);
+  receive_on(waiter, values, bytes, peer, tag);
 }
 
 void ChannelCommunicator::barrier() {

@@ -40,6 +40,11 @@ class ChannelCommunicator final : public HostCommunicator {
   /// Returns when the message has left this worker: at once while the channel has room.
   void send_now(const void* values, std::size_t bytes, int peer, int tag) override;
   void receive_now(void* values, std::size_t bytes, int peer, int tag) override;
+  void send_aside(const void* values, std::size_t bytes, int peer, int tag,
+                  const SideWait& wait) override;
+  void receive_aside(void* values, std::size_t bytes, int peer, int tag,
+                     const SideWait& wait) override;
+  ProgressBoard* board() const override { return options_.board; }
   void barrier() override;
   /// The splits of one worker must not run at the same time.
   std::unique_ptr<HostCommunicator> split_host(int color, int key) override;
@@ -56,8 +61,8 @@ class ChannelCommunicator final : public HostCommunicator {
                       const ChannelOptions& options);
   template <class Work>
   void collective(WaitIn kind, const char* what, Work&& work);
-  template <class Work>
-  void message(Work&& work);
+  void send_on(Waiter& waiter, const void* values, std::size_t bytes, int peer, int tag);
+  void receive_on(Waiter& waiter, void* values, std::size_t bytes, int peer, int tag);
 
   std::shared_ptr<Whole> whole_;
   std::shared_ptr<Fabric> fabric_;

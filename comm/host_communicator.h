@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "comm/communicator.h"
+#include "comm/progress.h"
+#include "comm/waiter.h"
 
 namespace convoy {
 
@@ -23,6 +25,15 @@ class HostCommunicator : public Communicator {
   virtual void broadcast_now(void* values, std::size_t bytes, int root) = 0;
   virtual void send_now(const void* values, std::size_t bytes, int peer, int tag) = 0;
   virtual void receive_now(void* values, std::size_t bytes, int peer, int tag) = 0;
+  /// send_now() and receive_now() by a thread beside the worker's own. The worker does not count as
+  /// waiting meanwhile; `wait` may end the call, which leaves the tag of no use if half a message
+  /// has moved.
+  virtual void send_aside(const void* values, std::size_t bytes, int peer, int tag,
+                          const SideWait& wait) = 0;
+  virtual void receive_aside(void* values, std::size_t bytes, int peer, int tag,
+                             const SideWait& wait) = 0;
+  /// Where the worker's waits are noted; may be null.
+  virtual ProgressBoard* board() const = 0;
   /// split() with the type that it has.
   virtual std::unique_ptr<HostCommunicator> split_host(int color, int key) = 0;
 

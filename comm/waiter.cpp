@@ -11,6 +11,12 @@ constexpr int kSpins = 2000;   // about 50 us
 constexpr int kYields = 2000;  // before the first sleep
 constexpr std::chrono::microseconds kLongestSleep(200);
 
+// Beside a worker. The system adds about 50 us to each sleep.
+constexpr int kSideYields = 20;
+constexpr int kUrgentYields = 200;
+constexpr std::chrono::microseconds kUrgentSleep(10);
+constexpr std::chrono::microseconds kSideSleep(100);
+
 }  // namespace
 
 void AbortFlag::raise(const Error& why) {
@@ -30,6 +36,7 @@ int spins_for(int workers, int cores) {
 
 void Waiter::pause(int round) {
   if (abort_ && abort_->raised()) abort_->rethrow();
+  if (side_) return pause_aside(round);
   if (round < spins_) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -42,6 +49,16 @@ void Waiter::pause(int round) {
   }
   const int slept = std::min(round - spins_ - kYields, 200);
   std::this_thread::sleep_for(std::min(std::chrono::microseconds(1 + slept), kLongestSleep));
+}
+
+void Waiter::pause_aside(int round) {
+  if (side_->stopped()) CONVOY_FAIL(communication, "a wait beside the worker was ended");
+  const bool urgent = side_->urgent();
+  if (round < (urgent ? kUrgentYields : kSideYields)) {
+    std::this_thread::yield();
+  } else {
+    std::this_thread::sleep_for(urgent ? kUrgentSleep : kSideSleep);
+  }
 }
 
 }  // namespace convoy

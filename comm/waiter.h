@@ -28,6 +28,22 @@ class AbortFlag {
   std::optional<Error> why_;
 };
 
+/// The waits of a thread that works beside a worker's own: it sleeps between looks, so that it
+/// takes no core from those who compute, and any thread can end them.
+class SideWait {
+ public:
+  /// Waits in work and later ones throw.
+  void stop() { stopped_.store(true, std::memory_order_release); }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  /// Whether the worker itself waits for the outcome now: the thread looks more often.
+  void set_urgent(bool urgent) { urgent_.store(urgent, std::memory_order_relaxed); }
+  bool urgent() const { return urgent_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<bool> stopped_{false};
+  std::atomic<bool> urgent_{false};
+};
+
 /// Rounds of spinning for `workers` that share `cores`: none where they outnumber them.
 int spins_for(int workers, int cores);
 
@@ -38,6 +54,10 @@ class Waiter {
   Waiter(std::shared_ptr<const AbortFlag> abort, ProgressBoard* board, int spins)
       : abort_(std::move(abort)), board_(board), spins_(spins) {}
 
+  /// For the thread that `side` belongs to; its beats are the board's all the same.
+  Waiter(std::shared_ptr<const AbortFlag> abort, ProgressBoard* board, const SideWait& side)
+      : abort_(std::move(abort)), board_(board), side_(&side) {}
+
   /// Returns when `ready()` holds; throws once the group is aborted.
   template <class Ready>
   void until(Ready&& ready) {
@@ -47,10 +67,12 @@ class Waiter {
 
  private:
   void pause(int round);
+  void pause_aside(int round);
 
   std::shared_ptr<const AbortFlag> abort_;
   ProgressBoard* board_;
-  int spins_;
+  int spins_ = 0;
+  const SideWait* side_ = nullptr;
 };
 
 }  // namespace convoy

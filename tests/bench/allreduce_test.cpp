@@ -49,6 +49,15 @@ class WrongSums final : public HostCommunicator {
   void receive_now(void* values, std::size_t bytes, int peer, int tag) override {
     right_.receive_now(values, bytes, peer, tag);
   }
+  void send_aside(const void* values, std::size_t bytes, int peer, int tag,
+                  const SideWait& wait) override {
+    right_.send_aside(values, bytes, peer, tag, wait);
+  }
+  void receive_aside(void* values, std::size_t bytes, int peer, int tag,
+                     const SideWait& wait) override {
+    right_.receive_aside(values, bytes, peer, tag, wait);
+  }
+  ProgressBoard* board() const override { return right_.board(); }
   void barrier() override { right_.barrier(); }
   std::unique_ptr<HostCommunicator> split_host(int color, int key) override {
     return right_.split_host(color, key);
