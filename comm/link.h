@@ -84,7 +84,7 @@ class LinkEnd {
  protected:
   LinkEnd(HostCommunicator& group, int peer, int tag, const LinkOptions& options);
   ~LinkEnd() = default;
-  /// Begins to call `work` again and again on a thread, until it throws or stop() is called.
+  /// Calls `work` again and again on a thread, until it gives false or throws.
   template <class Work>
   void start(Work work);
   /// Ends the thread, whatever it waits for. For destructors.
@@ -132,7 +132,7 @@ class LinkSender : private LinkEnd {
     Payload payload;
     double send_time;
   };
-  void step();
+  bool step();
   void post(const Outgoing& message);
 
   std::deque<Outgoing> outgoing_;  // the first one may be on its way
@@ -155,7 +155,7 @@ class LinkReceiver : private LinkEnd {
   std::optional<LinkMessage> receive_for(double seconds);
 
  private:
-  void step();
+  bool step();
   LinkMessage take();
 
   std::deque<LinkMessage> arrived_;
