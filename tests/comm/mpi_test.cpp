@@ -1,11 +1,14 @@
 // Run by mpirun with 2, 3 and 4 processes (mpi_run.py): every process runs the same cases in the
 // same order.
+#include <cstring>
 #include <numeric>
 #include <thread>
 #include <vector>
 
 #include "comm/group.h"
 #include "comm/host_values.h"
+#include "comm/link.h"
+#include "comm/link_test.h"
 #include "comm/mpi_library.h"
 #include "comm/process_group.h"
 #include "comm/start_check.h"
@@ -105,6 +108,48 @@ bool messages_are_right(HostCommunicator& worker) {
   return from_before == values_of(before, count) && from_after == values_of(after, count);
 }
 
+Payload payload_of(int rank, std::int64_t count) {
+  const std::vector<float> values = values_of(rank, count);
+  Payload payload(values.size() * sizeof(float));
+  std::memcpy(payload.data(), values.data(), payload.bytes());
+  return payload;
+}
+
+bool is(const LinkMessage& message, std::int64_t number, int rank, std::int64_t count) {
+  const Payload expected = payload_of(rank, count);
+  return message.header.micro_batch == number && message.payload.bytes() == expected.bytes() &&
+         std::memcmp(message.payload.data(), expected.data(), expected.bytes()) == 0;
+}
+
+/// Links to and from both neighbours at once, after their test; each worker sends all before it
+/// receives, as far as there are slots.
+bool links_are_right(HostCommunicator& worker) {
+  const int n = worker.size();
+  const int after = (worker.rank() + 1) % n;
+  const int before = (worker.rank() + n - 1) % n;
+  std::vector<int> peers = {before};
+  if (after != before) peers.push_back(after);
+  test_links(worker, peers, 3, {.limit = 20, .sizes = {1000, 1500000}});
+  LinkSender down(worker, after, 4), up(worker, before, 5);
+  LinkReceiver from_before(worker, before, 4), from_after(worker, after, 5);
+  constexpr std::int64_t kCount = 300001;
+  constexpr int kRounds = 3, kSlots = 2;
+  bool right = true;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kSlots; ++i) {
+      down.send({.micro_batch = 2 * round + i}, payload_of(worker.rank(), kCount));
+      up.send({.micro_batch = 2 * round + i}, payload_of(worker.rank(), kCount));
+    }
+    for (int i = 0; i < kSlots; ++i) {
+      right &= is(from_before.receive(), 2 * round + i, before, kCount);
+      right &= is(from_after.receive(), 2 * round + i, after, kCount);
+    }
+  }
+  down.flush();
+  up.flush();
+  return right;
+}
+
 /// What `check` says on all workers of all processes.
 bool on_all_workers(Group& group, const std::function<bool(HostCommunicator&)>& check) {
   std::atomic<int> wrong{0};
@@ -142,6 +187,24 @@ TEST_CASE("two workers in each process") {
   CHECK(on_all_workers(*group, collectives_are_right));
   CHECK(on_all_workers(*group, messages_are_right));
   CHECK(group->processes().size() == group->world().size);
+}
+
+TEST_CASE("links between processes, with one and with two workers in each") {
+  GroupOptions options;
+  options.local_workers = GENERATE(1, 2);
+  const auto group = make_group(options);
+  CHECK(on_all_workers(*group, links_are_right));
+}
+
+TEST_CASE("a link to another process ends with messages that nobody takes") {
+  const auto group = make_group();
+  HostCommunicator& worker = group->worker(0);
+  const int n = worker.size();
+  LinkSender sender(worker, (worker.rank() + 1) % n, 6);
+  LinkReceiver receiver(worker, (worker.rank() + n - 1) % n, 7);
+  sender.send({}, payload_of(0, 2000000));
+  CHECK_FALSE(sender.flush_for(0.02));
+  CHECK_FALSE(receiver.receive_for(0.02));
 }
 
 TEST_CASE("processes with different numbers of workers") {
