@@ -34,6 +34,12 @@ void GuardedObserver::on_eval(const EvalEvent& event) {
 void GuardedObserver::on_eval_progress(std::int64_t images, std::int64_t of) {
   pass([&](Observer& observer) { observer.on_eval_progress(images, of); });
 }
+void GuardedObserver::on_workers(const WorkersEvent& event) {
+  pass([&](Observer& observer) { observer.on_workers(event); });
+}
+void GuardedObserver::on_spans(const SpansEvent& event) {
+  pass([&](Observer& observer) { observer.on_spans(event); });
+}
 void GuardedObserver::on_checkpoint(const std::string& folder) {
   pass([&](Observer& observer) { observer.on_checkpoint(folder); });
 }

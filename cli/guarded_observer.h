@@ -23,6 +23,8 @@ class GuardedObserver : public Observer {
   void on_step(const StepEvent& event) override;
   void on_eval(const EvalEvent& event) override;
   void on_eval_progress(std::int64_t images, std::int64_t of) override;
+  void on_workers(const WorkersEvent& event) override;
+  void on_spans(const SpansEvent& event) override;
   void on_checkpoint(const std::string& folder) override;
   void on_note(const std::string& line) override;
   void on_warning(const std::string& line) override;

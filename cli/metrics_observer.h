@@ -1,7 +1,7 @@
-// Events as JSON lines: `run`, `step`, `eval`, `end`, to the file of --log and, with --json, to
-// stdout. A resumed run keeps the file's lines up to its start, cuts the rest off (steps that are
-// computed again, the `end` of the run that was stopped) and goes on after a `run` line of its own:
-// its step and eval lines are those of a run that never stopped, but for rates.
+// Events as JSON lines: `run`, `step`, `eval`, `bubble`, `spans`, `end`, to the file of --log and,
+// with --json, to stdout. A resumed run keeps the file's lines up to its start, cuts the rest off
+// (steps that are computed again, the `end` of the run that was stopped) and goes on after a `run`
+// line of its own: its step and eval lines are those of a run that never stopped, but for rates.
 #pragma once
 
 #include <memory>
@@ -25,6 +25,11 @@ using Versions = std::vector<std::pair<std::string, std::string>>;
 std::string run_line(const Options& options, const RunInfo& info, const Versions& versions);
 std::string step_line(const StepEvent& event);
 std::string eval_line(const EvalEvent& event);
+/// States are named as in kStateNames; shares are of the worker's own time and sum to 1.
+std::string bubble_line(const WorkersEvent& event);
+/// Of the last step: each span as [state, "OP stage.micro-batch", track, begin, end], seconds from
+/// the step's begin.
+std::string spans_line(const SpansEvent& event);
 std::string end_line(const EndEvent& event);
 
 /// `{"convoy":"0.1.0",...}`.
@@ -42,6 +47,8 @@ class MetricsObserver : public Observer {
   void on_run(const RunInfo& info) override;
   void on_step(const StepEvent& event) override { write(step_line(event)); }
   void on_eval(const EvalEvent& event) override { write(eval_line(event)); }
+  void on_workers(const WorkersEvent& event) override { write(bubble_line(event)); }
+  void on_spans(const SpansEvent& event) override;
   void on_end(const EndEvent& event) override { write(end_line(event)); }
 
  private:

@@ -7,6 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/parallel/pipeline/spans.h"
+#include "engine/parallel/pipeline/worker_states.h"
+
 namespace convoy {
 
 /// What is fixed before the first step: the `run` line.
@@ -60,6 +63,21 @@ struct EndEvent {
   std::string checkpoint;  ///< newest folder written, empty if none
 };
 
+/// Where the workers' time went, over the steps since the last such event or the run's start. Comes
+/// after each epoch and before on_end; the sums of `workers` are over `steps` steps.
+struct WorkersEvent {
+  std::int64_t steps = 0;
+  double step_s = 0;                   ///< measured, a step
+  double predicted_step_s = 0;         ///< by the simulator; 0: no forecast
+  std::vector<WorkerAccount> workers;  ///< all of the job, by rank
+};
+
+/// What all workers did in a few steps. Comes once, or again with others in their place.
+struct SpansEvent {
+  std::vector<StepSpans> steps;
+  double clock_error_s = 0;  ///< by which clocks of processes may still differ
+};
+
 /// Calls come from the thread that trains, in order.
 class Observer {
  public:
@@ -68,6 +86,8 @@ class Observer {
   virtual void on_step(const StepEvent&) {}
   virtual void on_eval(const EvalEvent&) {}
   virtual void on_eval_progress(std::int64_t /*images*/, std::int64_t /*of*/) {}
+  virtual void on_workers(const WorkersEvent&) {}
+  virtual void on_spans(const SpansEvent&) {}
   virtual void on_checkpoint(const std::string& /*folder*/) {}
   virtual void on_note(const std::string& /*line*/) {}
   virtual void on_warning(const std::string& /*line*/) {}

@@ -60,6 +60,34 @@ TEST_CASE("metric lines have the fields of the design") {
         R"({"type":"end","steps":9,"seconds":1.5,"weights_hash":"abc"})");
 }
 
+TEST_CASE("a bubble line has seconds and shares of each worker, and shares sum to 1") {
+  WorkerAccount account;
+  account.worker = 1;
+  account.stages = {1};
+  at(account.measured, WorkerState::forward) = 3;
+  at(account.measured, WorkerState::starved) = 1;
+  at(account.predicted, WorkerState::forward) = 2;
+  account.peak_bytes = 1000;
+  const std::string line = bubble_line({4, 1, 0.5, {account}});
+  CHECK(line.starts_with(R"({"type":"bubble","steps":4,"step_s":1,"predicted_step_s":0.5,)"
+                         R"("workers":[{"worker":1,"replica":0,"stages":[1],)"
+                         R"("seconds":{"forward":3,"backward_input":0,)"));
+  CHECK(line.find(R"("shares":{"forward":0.75,)") != std::string::npos);
+  CHECK(line.find(R"("starved":0.25,)") != std::string::npos);
+  CHECK(line.ends_with(R"("peak_bytes":1000,"predicted_peak_bytes":0}]})"));
+}
+
+TEST_CASE("a spans line has the boxes of the last step from its begin on") {
+  WorkerSpans worker;
+  worker.measured = {
+      {SpanTrack::compute, WorkerState::forward, {ScheduleOp::forward, 0, 2}, 7.5, 7.75}};
+  const std::string line = spans_line({{{}, {9, 7, 8, {worker}}}, 0});
+  CHECK(line ==
+        R"({"type":"spans","step":9,"step_s":1,"clock_error_s":0,"all_workers":1,"workers":[)"
+        R"({"worker":0,"replica":0,"measured":[["forward","F 0.2","compute",0.5,0.75]],)"
+        R"("predicted":[]}]})");
+}
+
 TEST_CASE("the run line tells all settings, as they were resolved, and the versions") {
   RunInfo info;
   info.model = "resnet18";
