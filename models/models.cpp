@@ -27,6 +27,20 @@ const std::vector<Entry>& entries() {
   return list;
 }
 
+const Entry& entry_of(const std::string& name) {
+  for (const Entry& entry : entries()) {
+    if (name == entry.name) return entry;
+  }
+  std::string known;
+  for (const std::string& each : model_names()) known += (known.empty() ? "" : ", ") + each;
+  CONVOY_FAIL(usage, "model: '{}' is not known; there are {}", name, known);
+}
+
+std::shared_ptr<Network> made(const std::string& name, std::int64_t classes) {
+  CONVOY_CHECK(classes >= 1, "model: {} classes, expected at least 1", classes);
+  return entry_of(name).make(classes);
+}
+
 }  // namespace
 
 std::vector<std::string> model_names() {
@@ -37,17 +51,15 @@ std::vector<std::string> model_names() {
 
 std::shared_ptr<Network> make_model(const std::string& name, std::int64_t classes,
                                     std::uint64_t seed) {
-  CONVOY_CHECK(classes >= 1, "model: {} classes, expected at least 1", classes);
-  for (const Entry& entry : entries()) {
-    if (name != entry.name) continue;
-    NoInitializationScope drawn_below;
-    std::shared_ptr<Network> network = entry.make(classes);
-    network->initialize(seed);
-    return network;
-  }
-  std::string known;
-  for (const std::string& each : model_names()) known += (known.empty() ? "" : ", ") + each;
-  CONVOY_FAIL(usage, "model: '{}' is not known; there are {}", name, known);
+  NoInitializationScope drawn_below;
+  std::shared_ptr<Network> network = made(name, classes);
+  network->initialize(seed);
+  return network;
+}
+
+std::shared_ptr<Network> make_model_without_values(const std::string& name, std::int64_t classes) {
+  NoValuesScope no_values;
+  return made(name, classes);
 }
 
 }  // namespace convoy

@@ -18,4 +18,8 @@ std::vector<std::string> model_names();
 std::shared_ptr<Network> make_model(const std::string& name, std::int64_t classes,
                                     std::uint64_t seed = 0);
 
+/// The same network without values: shapes alone, no memory. materialize(device, dtype, seed) on
+/// it, or on a NetworkSlice of it, makes the values that make_model(name, classes, seed) has there.
+std::shared_ptr<Network> make_model_without_values(const std::string& name, std::int64_t classes);
+
 }  // namespace convoy

@@ -7,10 +7,10 @@ namespace convoy {
 BatchNorm2d::BatchNorm2d(std::int64_t channels, bool relu, bool residual)
     : relu_(relu), residual_(residual) {
   CONVOY_CHECK(channels >= 1, "BatchNorm2d: {} channels, expected at least 1", channels);
-  weight = register_parameter("weight", Tensor::ones({channels}));
-  bias = register_parameter("bias", Tensor::zeros({channels}));
-  running_mean = register_buffer("running_mean", Tensor::zeros({channels}));
-  running_var = register_buffer("running_var", Tensor::ones({channels}));
+  weight = register_parameter("weight", initial_values({channels}, 1));
+  bias = register_parameter("bias", initial_values({channels}));
+  running_mean = register_buffer("running_mean", initial_values({channels}));
+  running_var = register_buffer("running_var", initial_values({channels}, 1));
   register_counter("num_batches_tracked", &num_batches_tracked);
 }
 

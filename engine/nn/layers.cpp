@@ -31,8 +31,8 @@ Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptio
                "channels that the groups divide",
                in, out, kernel.h, kernel.w, options.groups);
   weight =
-      register_parameter("weight", Tensor::zeros({out, in / options.groups, kernel.h, kernel.w}));
-  if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
+      register_parameter("weight", initial_values({out, in / options.groups, kernel.h, kernel.w}));
+  if (with_bias) bias = register_parameter("bias", initial_values({out}));
   reset_with_manual_seed();
 }
 
@@ -61,8 +61,8 @@ std::string Conv2d::describe() const {
 
 Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
   CONVOY_CHECK(in >= 1 && out >= 1, "Linear: {} to {} values, expected positive numbers", in, out);
-  weight = register_parameter("weight", Tensor::zeros({out, in}));
-  if (with_bias) bias = register_parameter("bias", Tensor::zeros({out}));
+  weight = register_parameter("weight", initial_values({out, in}));
+  if (with_bias) bias = register_parameter("bias", initial_values({out}));
   reset_with_manual_seed();
 }
 

@@ -23,6 +23,7 @@ std::string first_five(const std::vector<std::string>& names) {
 }
 
 thread_local bool draws_values = true;
+thread_local bool keeps_values = true;
 
 // Swaps the values behind every handle of the tensor.
 void replace_values(const Tensor& tensor, const Tensor& values) {
@@ -33,7 +34,22 @@ void replace_values(const Tensor& tensor, const Tensor& values) {
   tensor.impl()->grad = Tensor();
 }
 
+void drop_values_in_scope(const Tensor& tensor) {
+  if (keeps_values || !tensor.is_allocated()) return;
+  replace_values(tensor, Tensor::without_values(tensor.shape(), tensor.options()));
+}
+
 }  // namespace
+
+NoValuesScope::NoValuesScope() : outer_(std::exchange(keeps_values, false)) {}
+
+NoValuesScope::~NoValuesScope() {
+  keeps_values = outer_;
+}
+
+Tensor initial_values(const Shape& shape, double value) {
+  return keeps_values ? Tensor::full(shape, value) : Tensor::without_values(shape);
+}
 
 NoInitializationScope::NoInitializationScope() : outer_(std::exchange(draws_values, false)) {}
 
@@ -52,11 +68,13 @@ Tensor Module::forward_all(const std::vector<Tensor>& inputs) {
 
 Tensor Module::register_parameter(const std::string& name, Tensor value) {
   value.set_requires_grad();
+  drop_values_in_scope(value);
   parameters_.emplace_back(name, value);
   return value;
 }
 
 Tensor Module::register_buffer(const std::string& name, Tensor value) {
+  drop_values_in_scope(value);
   buffers_.emplace_back(name, value);
   return value;
 }
@@ -194,8 +212,42 @@ void Module::initialize(std::uint64_t seed, const std::string& prefix) {
   for (auto& [name, child] : children_) child->initialize(seed, join(prefix, name));
 }
 
+void Module::materialize(const Device& device, DType dtype, std::uint64_t seed,
+                         const std::string& prefix) {
+  NoGradScope no_grad;
+  materialize_own(device, dtype, seed, prefix);
+  for (auto& [name, child] : children_) child->materialize(device, dtype, seed, join(prefix, name));
+}
+
+// One module at a time, so that no more than its own values lie there twice while they change type.
+void Module::materialize_own(const Device& device, DType dtype, std::uint64_t seed,
+                             const std::string& prefix) {
+  std::vector<Tensor> made;
+  for (const NamedTensors* own : {&parameters_, &buffers_}) {
+    for (const auto& [name, tensor] : *own) {
+      if (tensor.is_allocated()) continue;
+      replace_values(tensor, Tensor::zeros(tensor.shape(), {tensor.dtype(), device}));
+      made.push_back(tensor);
+    }
+  }
+  if (made.empty()) return;
+  reset([&](const std::string& name) { return RandomStream(seed, join(prefix, name)); });
+  for (const Tensor& tensor : made) {
+    if (is_floating(tensor.dtype())) replace_values(tensor, tensor.to(dtype));
+  }
+}
+
+bool Module::is_materialized() const {
+  for (const NamedTensors& each : {named_parameters(), named_buffers()}) {
+    for (const auto& [name, tensor] : each) {
+      if (!tensor.is_allocated()) return false;
+    }
+  }
+  return true;
+}
+
 void Module::reset_with_manual_seed() {
-  if (!draws_values) return;
+  if (!draws_values || !keeps_values) return;
   NoGradScope no_grad;
   reset([](const std::string&) { return next_random_stream(); });
 }

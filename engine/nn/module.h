@@ -28,6 +28,23 @@ class NoInitializationScope {
   bool outer_;
 };
 
+/// While it lives, modules that this thread makes keep shapes alone: no memory, no values, until
+/// materialize(). A network that no device could hold is built so, and each worker makes its part.
+class NoValuesScope {
+ public:
+  NoValuesScope();
+  ~NoValuesScope();
+  NoValuesScope(const NoValuesScope&) = delete;
+  NoValuesScope& operator=(const NoValuesScope&) = delete;
+
+ private:
+  bool outer_;
+};
+
+/// For constructors of modules: f32 values on cpu:0, all `value`; without values in a
+/// NoValuesScope.
+Tensor initial_values(const Shape& shape, double value = 0);
+
 class Module {
  public:
   Module() = default;
@@ -65,6 +82,13 @@ class Module {
   void to(DType dtype);
   /// Draws the initial values anew: each depends on the seed and the parameter's name alone.
   void initialize(std::uint64_t seed, const std::string& prefix = "");
+  /// Gives the parameters and buffers below that have no values memory on `device` and the values
+  /// that initialize() draws: those of a module drawn in f32 and moved afterwards, to the last bit.
+  /// Zeros where reset() draws nothing. What has values already stays as it is.
+  void materialize(const Device& device, DType dtype = DType::f32, std::uint64_t seed = 0,
+                   const std::string& prefix = "");
+  /// False if a parameter or buffer here or below was made in a NoValuesScope and not materialized.
+  bool is_materialized() const;
   /// Calls `visit` for this module (name "") and all below it.
   void for_each(const std::function<void(const std::string& name, Module&)>& visit);
 
@@ -79,8 +103,9 @@ class Module {
   }
 
  protected:
-  /// Parameters require a gradient. Names are unique in a module and hold no dot at the ends. A
-  /// child without a name lends its module its own names, unchanged.
+  /// Parameters require a gradient. In a NoValuesScope the values are dropped here. Names are
+  /// unique in a module and hold no dot at the ends. A child without a name lends its module its
+  /// own names, unchanged.
   Tensor register_parameter(const std::string& name, Tensor value);
   Tensor register_buffer(const std::string& name, Tensor value);
   void register_counter(const std::string& name, std::int64_t* value);
@@ -95,6 +120,8 @@ class Module {
   void reset_with_manual_seed();
 
  private:
+  void materialize_own(const Device& device, DType dtype, std::uint64_t seed,
+                       const std::string& prefix);
   void add_child(const std::string& name, std::shared_ptr<Module> module);
   void collect(const std::string& prefix, NamedTensors Module::*own, NamedTensors& out) const;
   void collect_state(const std::string& prefix, NamedTensors& out) const;

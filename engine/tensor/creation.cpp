@@ -54,6 +54,15 @@ Tensor Tensor::empty(const Shape& shape, TensorOptions options, LayoutId layout)
   return Tensor(std::move(impl));
 }
 
+Tensor Tensor::without_values(const Shape& shape, TensorOptions options, LayoutId layout) {
+  auto impl = std::make_shared<Impl>();
+  impl->shape = shape;
+  impl->dtype = options.dtype;
+  impl->layout = layout;
+  impl->storage = std::make_shared<Storage>(options.device);
+  return Tensor(std::move(impl));
+}
+
 Tensor Tensor::empty_like(const Tensor& other) {
   return empty(other.shape(), other.options(), other.layout());
 }

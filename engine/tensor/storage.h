@@ -1,4 +1,5 @@
-// Memory that tensors share: one block of one device, with a version that every write raises.
+// Memory that tensors share: one block of one device, with a version that every write raises. It
+// may be left out: then only the device is known.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +16,13 @@ class Storage {
  public:
   /// `bytes` of `device`, for work of its current stream; not initialised.
   Storage(const Device& device, std::size_t bytes);
+  /// No memory at all: data() is null for good. Does not open the device.
+  explicit Storage(const Device& device) : device_(device) {}
 
   const Device& device() const { return device_; }
   std::byte* data() const { return static_cast<std::byte*>(block_.data()); }
   std::size_t bytes() const { return bytes_; }
+  bool is_allocated() const { return block_.data() != nullptr; }
 
   /// Writes so far: a tensor saved for backward checks that it is unchanged.
   std::uint64_t version() const { return version_; }
@@ -30,7 +34,7 @@ class Storage {
 
  private:
   Device device_;
-  std::size_t bytes_;
+  std::size_t bytes_ = 0;
   MemoryPool::Block block_;
   std::uint64_t version_ = 0;
   std::vector<Event> readers_;

@@ -46,11 +46,19 @@ void Tensor::before_write() const {
 
 Buffer Tensor::buffer() const {
   const Impl& impl = checked(*this);
+  CONVOY_CHECK(impl.storage->is_allocated(),
+               "tensor: {} has no values: they were freed (graph_only), or never made "
+               "(materialize its module)",
+               describe(*this));
   return {impl.storage->data() + impl.offset, impl.dtype, impl.layout};
 }
 
 std::int64_t Tensor::stored_count() const {
   return static_cast<std::int64_t>(stored_bytes(*this) / size_of(dtype()));
+}
+
+bool Tensor::is_allocated() const {
+  return checked(*this).storage->is_allocated();
 }
 
 bool Tensor::requires_grad() const {
@@ -97,6 +105,13 @@ Tensor Tensor::detach() const {
   impl->dtype = from.dtype;
   impl->layout = from.layout;
   return Tensor(std::move(impl));
+}
+
+Tensor Tensor::graph_only() const {
+  if (is_leaf()) return *this;
+  Tensor result = without_values(shape(), options(), layout());
+  result.impl_->node = impl_->node;
+  return result;
 }
 
 Tensor Tensor::with_layout(LayoutId layout) const {

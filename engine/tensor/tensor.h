@@ -38,6 +38,9 @@ class Tensor {
   static Tensor zeros_like(const Tensor& other);
   static Tensor ones(const Shape& shape, TensorOptions options = {});
   static Tensor full(const Shape& shape, double value, TensorOptions options = {});
+  /// Shape and options alone: whatever reads or writes values is a `usage` error.
+  static Tensor without_values(const Shape& shape, TensorOptions options = {},
+                               LayoutId layout = kPlain);
   /// Row-major `values` of T; they are copied, and converted to floating `options.dtype`.
   template <class T>
   static Tensor from(const std::vector<T>& values, const Shape& shape, TensorOptions options);
@@ -52,6 +55,8 @@ class Tensor {
   static Tensor randn(const Shape& shape, TensorOptions options = {});
 
   bool defined() const { return impl_ != nullptr; }
+  /// False for what without_values() and graph_only() give.
+  bool is_allocated() const;
   const Shape& shape() const;
   std::int64_t size(int dimension) const { return shape()[dimension]; }
   std::int64_t numel() const { return shape().count(); }
@@ -104,12 +109,15 @@ class Tensor {
   void backward() const;
   /// The same values, unknown to autograd.
   Tensor detach() const;
+  /// This tensor's place in the graph, without its values: a root of backward() all the same, so
+  /// that the values can go as soon as nobody reads them. A leaf is given as it is.
+  Tensor graph_only() const;
   /// Calls `hook` with this leaf when a backward has made its gradient final. Returns its number.
   std::uint64_t on_gradient(std::function<void(Tensor&)> hook) const;
   /// Takes the hook of that number away; not from within a hook.
   void remove_gradient_hook(std::uint64_t number) const;
 
-  /// What kernels work on.
+  /// What kernels work on. `usage` without values.
   Buffer buffer() const;
   /// Elements stored, a private layout's padding included.
   std::int64_t stored_count() const;

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "engine/autograd/grad_mode.h"
+#include "engine/nn/slice.h"
+#include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "models/networks.h"
 #include "tests/support/catch.h"
@@ -128,6 +130,51 @@ TEST_CASE("models: one value per channel is refused before anything is stored") 
   testing::expect_error(ErrorKind::usage, {"1 value per channel", "--bn sync"}, [&] {
     network->forward(Tensor::zeros({1, 3, 32, 32}));
   });
+}
+
+TEST_CASE("models: a slice allocates and draws its own parameters alone") {
+  const Device first = "cpu:6", second = "cpu:7";
+  const auto requests = [] { return context("cpu:0").memory().statistics().requests; };
+  const std::uint64_t before = requests();
+  const auto whole = make_model_without_values("resnet152", 1000);
+  CHECK(requests() == before);
+  CHECK(whole->parameter_count() == 60192808);
+  CHECK(whole->output_shapes(2, 64).back() == Shape{2, 1000});
+
+  const int cut = find_cut(*whole, "layer3.30"), end = static_cast<int>(whole->layers().size());
+  NetworkSlice tail(*whole, cut, end);
+  std::size_t bytes = 0, largest = 0;
+  for (const NamedTensors& each : {tail.named_parameters(), tail.named_buffers()}) {
+    for (const auto& [name, tensor] : each) {
+      bytes += bytes_of(tensor.shape(), tensor.dtype());
+      largest = std::max(largest, bytes_of(tensor.shape(), tensor.dtype()));
+    }
+  }
+  tail.materialize(second, DType::f32, 11);
+  CHECK(tail.is_materialized());
+  CHECK_FALSE(whole->is_materialized());
+  CHECK(requests() == before);
+  const MemoryStatistics memory = context(second).memory().statistics();
+  CHECK(memory.in_use >= bytes);
+  CHECK(memory.in_use < bytes + bytes / 100);                           // blocks are rounded up
+  CHECK(memory.peak_in_use < memory.in_use + largest + largest / 100);  // what is being drawn
+  CHECK(context(first).memory().statistics().peak_in_use == 0);
+}
+
+TEST_CASE("models: materialized slices are make_model, to the last bit") {
+  const auto whole = make_model("resnet18", 5, 3);
+  const auto parts = make_model_without_values("resnet18", 5);
+  const int cut = find_cut(*parts, "layer2.0.downsample"),
+            end = static_cast<int>(parts->layers().size());
+  NetworkSlice(*parts, 0, cut).materialize("cpu:0", DType::f32, 3);
+  NetworkSlice(*parts, cut, end).materialize("cpu:1", DType::f32, 3);
+  const NamedTensors made = parts->state_dict(), expected = whole->state_dict();
+  REQUIRE(made.size() == expected.size());
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    INFO(expected[i].first);
+    CHECK(made[i].first == expected[i].first);
+    CHECK(made[i].second.to_bytes() == expected[i].second.to_bytes());
+  }
 }
 
 }  // namespace convoy::testing

@@ -5,6 +5,7 @@
 #include "kernels/base/context.h"
 #include "models/models.h"
 #include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
 
 namespace convoy::testing {
 namespace {
@@ -48,6 +49,39 @@ TEST_CASE("backward frees layer by layer") {
   loss.backward();
   // Gradients replace saved values: not 16 of the ones on top of 16 of the others.
   CHECK(context("ref:0").memory().statistics().peak_in_use < before + 4 * kMegabyte);
+}
+
+TEST_CASE("graph_only: the values go, the gradients stay") {
+  const auto gradient_of = [](bool without_values) {
+    Tensor x = Tensor::full({512, 512}, 0.3, {DType::f32, "ref:0"});
+    x.set_requires_grad();
+    Tensor y = linear(x, x);  // keeps x for backward, not y
+    const Tensor dy = Tensor::full({512, 512}, 0.7, {DType::f32, "ref:0"});
+    const std::size_t before = in_use("ref:0");
+    const Tensor root = without_values ? y.graph_only() : y;
+    y = Tensor();
+    CHECK(in_use("ref:0") == before - (without_values ? kMegabyte : 0));
+    CHECK(root.shape() == dy.shape());
+    CHECK(to_string(root.device()) == "ref:0");
+    CHECK(root.requires_grad());
+    CHECK(root.is_allocated() != without_values);
+    backward({root}, {dy});
+    return x.grad().to_vector<float>();
+  };
+  CHECK(gradient_of(true) == gradient_of(false));
+}
+
+TEST_CASE("graph_only: a scalar root, a leaf, and a reader of what is gone") {
+  Tensor x = Tensor::full({2, 3}, 3);
+  x.set_requires_grad();
+  CHECK(x.graph_only().impl() == x.impl());
+  const Tensor loss = sum(square(x)).graph_only();
+  expect_error(ErrorKind::usage, {"f32 () on cpu:0 has no values", "graph_only"},
+               [&] { loss.item(); });
+  expect_error(ErrorKind::usage, {"has no values"}, [&] { loss.to("ref:0"); });
+  expect_error(ErrorKind::usage, {"has no values"}, [&] { loss + loss; });
+  loss.backward();
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(6, 6));
 }
 
 TEST_CASE("without a graph a chain keeps two values") {

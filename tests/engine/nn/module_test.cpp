@@ -2,6 +2,7 @@
 #include "engine/nn/module.h"
 
 #include "engine/nn/layers.h"
+#include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -172,6 +173,52 @@ TEST_CASE("module: forward without a body, and inputs that do not fit") {
   expect_error(ErrorKind::usage, {"ReLU", "2 inputs", "1"}, [&] {
     relu.forward_all({Tensor(), Tensor()});
   });
+}
+
+TEST_CASE("module: made without values, then materialized in one type on one device") {
+  std::shared_ptr<Tree> late;
+  const std::uint64_t requests = context("cpu:0").memory().statistics().requests;
+  {
+    NoValuesScope no_values;
+    late = std::make_shared<Tree>();
+  }
+  // `scale` is a tensor that its author made: it is dropped when it is registered.
+  CHECK(context("cpu:0").memory().statistics().requests == requests + 1);
+  CHECK_FALSE(late->is_materialized());
+  CHECK_FALSE(late->scale.is_allocated());
+  CHECK(late->parameter_count() == 1 + 18 + 2 + 4 + 6 + 3);
+  expect_error(ErrorKind::usage, {"f32 (2, 1, 3, 3) on cpu:0 has no values", "materialize"}, [&] {
+    late->conv->forward(Tensor::ones({1, 1, 3, 3}));
+  });
+  expect_error(ErrorKind::usage, {"has no values"}, [&] { late->to("ref:0"); });
+
+  late->materialize("ref:0", DType::f64, 7, "tree");
+  CHECK(late->is_materialized());
+  CHECK(late->scale.to_vector<double>() == std::vector<double>{0});  // nobody draws it
+  Tree early;
+  early.scale.zero_();
+  early.initialize(7, "tree");
+  early.to("ref:0");
+  early.to(DType::f64);
+  const NamedTensors state = late->state_dict(), expected = early.state_dict();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    INFO(expected[i].first);
+    CHECK(describe(state[i].second) == describe(expected[i].second));
+    CHECK(state[i].second.to_bytes() == expected[i].second.to_bytes());
+    CHECK(state[i].second.requires_grad() == expected[i].second.requires_grad());
+  }
+  late->conv->weight.fill_(5);
+  late->materialize("cpu:0");  // nothing is missing: nothing changes
+  CHECK(late->conv->weight.to_vector<double>() == std::vector<double>(18, 5));
+}
+
+TEST_CASE("module: the scope without values ends") {
+  {
+    NoValuesScope outer;
+    { NoValuesScope inner; }
+    CHECK_FALSE(Linear(2, 2).is_materialized());
+  }
+  CHECK(Linear(2, 2).is_materialized());
 }
 
 }  // namespace convoy::testing
