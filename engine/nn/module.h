@@ -78,7 +78,7 @@ class Module {
   bool is_training() const { return training_; }
   void zero_grad();
   /// Moves parameters and buffers; handles of them stay valid.
-  void to(const Device& device);
+  virtual void to(const Device& device);
   void to(DType dtype);
   /// Draws the initial values anew: each depends on the seed and the parameter's name alone.
   void initialize(std::uint64_t seed, const std::string& prefix = "");

@@ -38,30 +38,38 @@ void HostStream::drain(std::unique_lock<std::mutex>& lock) {
   idle_.wait(lock, [this] { return queue_.empty() && !running_; });
 }
 
-void HostStream::push(std::function<void()> work, bool always) {
+void HostStream::push(std::function<void()> work, const char* kernel, bool always) {
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back({std::move(work), threads_ ? threads_->count.load() : 0, always});
+    queue_.push_back({std::move(work), threads_ ? threads_->count.load() : 0, kernel, always});
   }
   wake_.notify_one();
 }
 
-void HostStream::submit(std::function<void()> work) {
-  push(std::move(work), false);
+void HostStream::submit(std::function<void()> work, const std::source_location& caller) {
+  push(std::move(work), caller.function_name(), false);
+}
+
+void HostStream::submit(std::function<void()> work, const char* kernel) {
+  push(std::move(work), kernel, false);
+}
+
+void HostStream::record_to(std::shared_ptr<StreamRecorder> recorder) {
+  host_call([this, recorder = std::move(recorder)]() mutable { recorder_ = std::move(recorder); });
 }
 
 void HostStream::host_call(std::function<void()> work) {
-  push(std::move(work), true);
+  push(std::move(work), nullptr, true);
 }
 
 Event HostStream::record() {
   auto state = std::make_shared<HostEvent>();
-  push([state] { state->reach(); }, true);
+  push([state] { state->reach(); }, nullptr, true);
   return Event(state);
 }
 
 void HostStream::wait(const Event& event) {
-  if (!event.done()) push([event] { event.wait(); }, true);
+  if (!event.done()) push([event] { event.wait(); }, nullptr, true);
 }
 
 void HostStream::synchronize() {
@@ -79,6 +87,13 @@ void* HostStream::scratch(std::size_t bytes) {
   return scratch_.data();
 }
 
+void HostStream::run(Item& item) {
+  if (!recorder_ || !item.kernel) return item.work();
+  const auto begin = std::chrono::steady_clock::now();
+  item.work();
+  recorder_->ran({device(), item.kernel, begin, std::chrono::steady_clock::now()});
+}
+
 void HostStream::loop() {
   int applied = 0;
   std::unique_lock lock(mutex_);
@@ -93,7 +108,7 @@ void HostStream::loop() {
     if (item.threads != applied) threads_->apply(applied = item.threads);
     std::exception_ptr failure;
     try {
-      if (!skip) item.work();
+      if (!skip) run(item);
     } catch (...) {
       failure = std::current_exception();
     }

@@ -7,10 +7,12 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <source_location>
 #include <thread>
 
 #include "kernels/base/memory_pool.h"
 #include "kernels/base/stream.h"
+#include "kernels/base/stream_recorder.h"
 
 namespace convoy {
 
@@ -29,21 +31,28 @@ class HostStream : public Stream {
   ~HostStream() override;
 
   /// Queues `work`. After a failure the stream drops work until synchronize() has reported it.
-  void submit(std::function<void()> work);
+  /// Recorders are told of it under the name of the function that calls this.
+  void submit(std::function<void()> work,
+              const std::source_location& caller = std::source_location::current());
+  /// The same under a name of its own, which must live as long as the program.
+  void submit(std::function<void()> work, const char* kernel);
 
   Event record() override;
   void wait(const Event& event) override;
   void synchronize() override;
   void host_call(std::function<void()> work) override;
   void* scratch(std::size_t bytes) override;
+  void record_to(std::shared_ptr<StreamRecorder> recorder) override;
 
  private:
   struct Item {
     std::function<void()> work;
     int threads;
-    bool always;  // events and waits run even after a failure, so that nobody hangs
+    const char* kernel;  // null: no work for a recorder, such as events and waits
+    bool always;         // events and waits run even after a failure, so that nobody hangs
   };
-  void push(std::function<void()> work, bool always);
+  void push(std::function<void()> work, const char* kernel, bool always);
+  void run(Item& item);
   void drain(std::unique_lock<std::mutex>& lock);
   void loop();
 
@@ -57,6 +66,7 @@ class HostStream : public Stream {
   bool running_ = false;
   bool stopping_ = false;
   std::exception_ptr failure_;
+  std::shared_ptr<StreamRecorder> recorder_;  // only of the thread: it changes in stream order
   std::thread thread_;
 };
 

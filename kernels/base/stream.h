@@ -10,6 +10,8 @@
 
 namespace convoy {
 
+class StreamRecorder;
+
 /// A point in a stream's work, to be waited for by the host or by other streams. Copies name the
 /// same point. A default-made event is complete.
 class Event {
@@ -55,6 +57,8 @@ class Stream {
   /// Device memory that the kernels of this stream may use one after the other. The pointer stays
   /// valid for work queued before the next call that asks for more.
   virtual void* scratch(std::size_t bytes) = 0;
+  /// Tells `recorder` of each kernel and copy that is queued from now on; null ends that.
+  virtual void record_to(std::shared_ptr<StreamRecorder> recorder) = 0;
 
  private:
   Device device_;

@@ -145,9 +145,11 @@ void submit(Stream& stream, const char* kernel, std::shared_ptr<const Program> p
             std::vector<void*> externals) {
   auto* scratch = static_cast<std::byte*>(
       program->scratch_bytes() > 0 ? stream.scratch(program->scratch_bytes()) : nullptr);
-  host(stream).submit([=, program = std::move(program), externals = std::move(externals)] {
-    guarded(kernel, [&] { program->run(externals, scratch); });
-  });
+  host(stream).submit(
+      [=, program = std::move(program), externals = std::move(externals)] {
+        guarded(kernel, [&] { program->run(externals, scratch); });
+      },
+      kernel);
 }
 
 dnnl::memory::desc plain_desc(const dnnl::memory::dims& dims) {

@@ -88,13 +88,15 @@ void check_slot(const char* kernel, const OptimizerSlot& slot, bool needs1, bool
 }
 
 template <class Args, class Update>
-void submit(Stream& stream, const std::vector<OptimizerSlot>& slots, const Args& args,
-            Update update) {
-  host(stream).submit([slots, args, update] {
-    for (const OptimizerSlot& slot : slots) {
-      with_type("optimizer", slot.weight.dtype, [&](auto zero) { update(slot, args, zero); });
-    }
-  });
+void submit(Stream& stream, const char* kernel, const std::vector<OptimizerSlot>& slots,
+            const Args& args, Update update) {
+  host(stream).submit(
+      [slots, args, update] {
+        for (const OptimizerSlot& slot : slots) {
+          with_type("optimizer", slot.weight.dtype, [&](auto zero) { update(slot, args, zero); });
+        }
+      },
+      kernel);
 }
 
 }  // namespace
@@ -103,20 +105,21 @@ void sgd_update(Stream& stream, const std::vector<OptimizerSlot>& slots, const S
   for (const OptimizerSlot& slot : slots) {
     check_slot("sgd_update", slot, args.momentum != 0, false);
   }
-  submit(stream, slots, args, []<class T>(const auto& slot, const auto& a, T) { sgd<T>(slot, a); });
+  submit(stream, "sgd_update", slots, args,
+         []<class T>(const auto& slot, const auto& a, T) { sgd<T>(slot, a); });
 }
 
 void lars_update(Stream& stream, const std::vector<OptimizerSlot>& slots, const LarsArgs& args) {
   for (const OptimizerSlot& slot : slots) {
     check_slot("lars_update", slot, args.momentum != 0, false);
   }
-  submit(stream, slots, args,
+  submit(stream, "lars_update", slots, args,
          []<class T>(const auto& slot, const auto& a, T) { lars<T>(slot, a); });
 }
 
 void adamw_update(Stream& stream, const std::vector<OptimizerSlot>& slots, const AdamwArgs& args) {
   for (const OptimizerSlot& slot : slots) check_slot("adamw_update", slot, true, true);
-  submit(stream, slots, args,
+  submit(stream, "adamw_update", slots, args,
          []<class T>(const auto& slot, const auto& a, T) { adamw<T>(slot, a); });
 }
 

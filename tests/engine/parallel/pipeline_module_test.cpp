@@ -1,0 +1,246 @@
+// Pipeline: bits of a loop over micro-batches on one device, for any cuts, batches and devices; the
+// names and modes of the network; what it refuses.
+#include "engine/parallel/pipeline_module.h"
+
+#include "engine/autograd/backward.h"
+#include "engine/autograd/grad_mode.h"
+#include "engine/ops/ops.h"
+#include "engine/optim/optimizer.h"
+#include "kernels/base/context.h"
+#include "models/models.h"
+#include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/formula.h"
+
+namespace convoy::testing {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Tensor images(std::int64_t count, std::int64_t size = 16) {
+  const Shape shape{count, 3, size, size};
+  return Tensor::from(signed_values("images", shape.count()), shape, TensorOptions{});
+}
+
+Tensor targets(std::int64_t count, std::int64_t out, const Device& device) {
+  return Tensor::from(signed_values("targets", count * out), {count, out},
+                      TensorOptions{DType::f32, device});
+}
+
+// What a training leaves: the outputs of each step, then state and gradients by name.
+using Trained = std::vector<std::pair<std::string, Bytes>>;
+
+void check_equal(const Trained& a, const Trained& b) {
+  REQUIRE(a.size() == b.size());
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    INFO(b[i].first);
+    CHECK(a[i].first == b[i].first);
+    CHECK(a[i].second == b[i].second);
+  }
+}
+
+// Two steps of SGD; `forward` maps a batch to joined outputs.
+template <class Forward>
+Trained train(Module& module, const Tensor& x, Forward&& forward) {
+  Sgd optimizer(module.named_parameters(), {.lr = 0.01, .momentum = 0.9});
+  Trained result;
+  for (int step = 0; step < 2; ++step) {
+    optimizer.zero_grad();
+    const Tensor y = forward(x);
+    result.emplace_back(fmt::format("output of step {}", step), y.to_bytes());
+    mse_loss(y, targets(y.size(0), y.size(1), y.device())).backward();
+    for (const auto& [name, tensor] : module.named_parameters()) {
+      result.emplace_back("gradient of " + name, tensor.grad().to_bytes());
+    }
+    optimizer.step();
+  }
+  for (const auto& [name, tensor] : module.state_dict()) {
+    result.emplace_back(name, tensor.to_bytes());
+  }
+  return result;
+}
+
+Trained train_pipeline(Pipeline& model, const Tensor& x) {
+  return train(model, x, [&](const Tensor& batch) { return model(batch); });
+}
+
+// The same on cpu:0 alone: every micro-batch through the whole network, then the outputs joined.
+Trained train_alone(Module& module, const Tensor& x, std::int64_t micro_batch) {
+  return train(module, x, [&](const Tensor& batch) {
+    std::vector<Tensor> outputs;
+    for (const Tensor& part : batch.split(micro_batch)) outputs.push_back(module.forward(part));
+    return cat(outputs);
+  });
+}
+
+std::shared_ptr<Sequential> small_net() {
+  auto net = std::make_shared<Sequential>();
+  net->add("conv", std::make_shared<Conv2d>(3, 8, 3));
+  net->add("norm", std::make_shared<BatchNorm2d>(8, true));
+  net->add("pool", std::make_shared<GlobalAvgPool2d>());
+  net->add("fc", std::make_shared<Linear>(8, 4));
+  net->initialize(5);
+  return net;
+}
+
+struct Case {
+  std::vector<Cut> cuts;
+  std::vector<Device> devices;
+  std::int64_t images;
+  std::int64_t micro_batch;
+};
+
+}  // namespace
+
+TEST_CASE("pipeline: the bits of one device, for any cuts and micro-batches") {
+  const std::vector<Case> cases = {
+      {{"layer3"}, {"cpu:0", "cpu:1"}, 6, 2},               // even
+      {{"layer2.0.downsample"}, {"cpu:1", "cpu:2"}, 7, 3},  // two tensors cross
+      {{"bn1", "layer2.1.bn1", "fc"}, {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}, 5, 2},  // uneven
+      {{"layer1"}, {"cpu:0", "cpu:1"}, 3, 20},  // one micro-batch
+      {{4}, {"cpu:1", "cpu:1"}, 4, 2},          // one device twice
+      {{}, {"cpu:0"}, 4, 2}};                   // one stage
+  for (const Case& each : cases) {
+    INFO(each.devices.size() << " stages, " << each.images << " images in " << each.micro_batch);
+    Pipeline model(make_model("resnet18", 5, 3), each.cuts, each.devices,
+                   {.micro_batch = each.micro_batch});
+    const Tensor x = images(each.images, 64);
+    const Trained result = train_pipeline(model, x);
+    CHECK(result.front().second.size() == static_cast<std::size_t>(each.images) * 5 * 4);
+    check_equal(result, train_alone(*make_model("resnet18", 5, 3), x, each.micro_batch));
+  }
+}
+
+TEST_CASE("pipeline: a sequence of one's own, and the gradient of the input") {
+  Bytes gradients[2];
+  for (int i : {0, 1}) {
+    const auto net = small_net();
+    Tensor x = images(5).detach();
+    x.set_requires_grad();
+    if (i == 0) {
+      Pipeline model(net, {"norm", "fc"}, {"cpu:0", "cpu:1", "cpu:0"}, {.micro_batch = 2});
+      CHECK(model.state_dict().front().first == "conv.weight");
+      check_equal(train_pipeline(model, x), train_alone(*small_net(), images(5), 2));
+    } else {
+      train_alone(*net, x, 2);
+    }
+    gradients[i] = x.grad().to_bytes();
+  }
+  CHECK(gradients[0] == gradients[1]);
+}
+
+TEST_CASE("pipeline: a module with the network's names, modes and devices") {
+  const auto network = make_model("resnet18", 5, 3);
+  Pipeline model(network, {"layer3"}, {"cpu:1", "cpu:2"}, {.micro_batch = 2});
+  CHECK(model.parameters().size() == network->parameters().size());
+  CHECK(model.parameter_count() == network->parameter_count());
+  for (const auto& [name, tensor] : model.named_parameters()) {
+    const bool late = name >= "layer3" || name.starts_with("fc");
+    CHECK(tensor.device() == Device(late && name != "conv1.weight" ? "cpu:2" : "cpu:1"));
+  }
+  CHECK(model.stages().size() == 2);
+  CHECK(model.stages()[1]->layers().front().name == "layer3.0.conv1");
+
+  model.eval();
+  const NoGradScope no_grad;
+  const Tensor x = images(5, 32), y = model(x);
+  CHECK(y.device() == Device("cpu:2"));
+  CHECK_FALSE(y.requires_grad());
+  const auto alone = make_model("resnet18", 5, 3);
+  alone->eval();
+  CHECK(
+      y.to_bytes() ==
+      cat({(*alone)(x.slice(0, 2)), (*alone)(x.slice(2, 4)), (*alone)(x.slice(4, 5))}).to_bytes());
+  CHECK(model(x.slice(0, 0)).shape() == Shape{0, 5});
+  CHECK(model(x.slice(0, 0)).device() == Device("cpu:2"));
+
+  const auto other = make_model("resnet18", 5, 4);
+  model.load_state_dict(other->state_dict());
+  other->eval();
+  CHECK(model(x.slice(0, 2)).to_bytes() == (*other)(x.slice(0, 2)).to_bytes());
+}
+
+TEST_CASE("pipeline: an empty batch has gradients of zero") {
+  Pipeline model(small_net(), {"pool"}, {"cpu:0", "cpu:1"});
+  const Tensor y = model(images(0));
+  CHECK(y.shape() == Shape{0, 4});
+  backward({y}, {Tensor::empty_like(y)});
+  for (const auto& [name, tensor] : model.named_parameters()) {
+    INFO(name);
+    REQUIRE(tensor.grad().defined());
+    CHECK(tensor.grad().to_vector<double>() ==
+          std::vector<double>(static_cast<std::size_t>(tensor.numel())));
+  }
+}
+
+TEST_CASE("pipeline: a network without values is made stage by stage, where it is needed") {
+  const Device first = "cpu:8", second = "cpu:9";
+  Pipeline model(make_model_without_values("resnet18", 7), {"layer4"}, {first, second},
+                 {.micro_batch = 1, .seed = 3});
+  const auto whole = make_model("resnet18", 7, 3);
+  const NamedTensors state = model.state_dict(), expected = whole->state_dict();
+  REQUIRE(state.size() == expected.size());
+  bool equal = true;
+  for (std::size_t i = 0; i < state.size(); ++i) {
+    equal = equal && state[i].second.to_bytes() == expected[i].second.to_bytes();
+  }
+  CHECK(equal);
+  std::size_t bytes = 0;
+  for (const auto& [name, tensor] : model.stages()[0]->named_parameters()) {
+    bytes += bytes_of(tensor.shape(), tensor.dtype());
+  }
+  CHECK(context(first).memory().statistics().in_use < bytes + bytes / 20);
+}
+
+TEST_CASE("pipeline: what it refuses") {
+  const auto make = [](const std::vector<Cut>& cuts, const std::vector<Device>& devices,
+                       std::int64_t micro_batch = 2) {
+    Pipeline(make_model("toy", 5), cuts, devices, {.micro_batch = micro_batch});
+  };
+  expect_error(ErrorKind::usage, {"toy has no layer net3", "net1, relu, net2"}, [&] {
+    make({"net3"}, {"cpu:0", "cpu:1"});
+  });
+  expect_error(ErrorKind::usage, {"1 cuts make 2 stages, 3 devices given"}, [&] {
+    make({"net2"}, {"cpu:0", "cpu:1", "cpu:2"});
+  });
+  for (const Cut& cut : {Cut(0), Cut(3), Cut(-1), Cut("net1")}) {
+    expect_error(ErrorKind::usage, {"of 3", "would be empty"}, [&] {
+      make({cut}, {"cpu:0", "cpu:1"});
+    });
+  }
+  expect_error(ErrorKind::usage,
+               {"before layer 1 of 3: stage 1 would be empty", "expected one in 2 to 2"}, [&] {
+                 make({"relu", "relu"}, {"cpu:0", "cpu:1", "cpu:2"});
+               });
+  expect_error(ErrorKind::usage, {"micro-batches of 0 images"}, [&] {
+    make({"net2"}, {"cpu:0", "cpu:1"}, 0);
+  });
+  expect_error(ErrorKind::usage, {"no network given"},
+               [] { Pipeline(std::shared_ptr<Network>(), {}, {"cpu:0"}); });
+  expect_error(ErrorKind::usage, {"Sequential has no layers"},
+               [] { Pipeline(std::make_shared<Sequential>(), {}, {"cpu:0"}); });
+}
+
+TEST_CASE("pipeline: its stages stay where they are") {
+  const auto network = make_model("toy", 5);
+  Pipeline model(network, {"net2"}, {"cpu:0", "cpu:1"});
+  expect_error(ErrorKind::usage, {"to(cpu:2)", "stay on the devices"}, [&] { model.to("cpu:2"); });
+  network->to("cpu:0");
+  expect_error(ErrorKind::usage, {"net2.weight of stage 1 is on cpu:0, expected cpu:1"}, [&] {
+    model(Tensor::ones({3, 10}));
+  });
+
+  Pipeline oracle(make_model("toy", 5), {"net2"}, {"ref:0", "ref:1"});
+  oracle.to(DType::f64);
+  CHECK(describe(oracle(Tensor::ones({3, 10}, {DType::f64, {}}))) == "f64 (3, 5) on ref:1");
+
+  const auto twice = std::make_shared<Linear>(10, 10);
+  auto tied = std::make_shared<Sequential>();
+  tied->add("a", twice).add("b", twice);
+  expect_error(ErrorKind::usage, {"weight of stage 0 is on cpu:1, expected cpu:0", "another stage"},
+               [&] {
+                 Pipeline(tied, {"b"}, {"cpu:0", "cpu:1"});
+               });
+}
+
+}  // namespace convoy::testing
