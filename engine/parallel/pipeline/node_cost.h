@@ -16,6 +16,7 @@ struct NodeCost {
   StageMemory memory = {};        ///< without messages, which depend on the cuts
   double output_bytes = 0;        ///< of an image
   std::vector<int> inputs = {};   ///< nodes before this one; none: the network's input
+  double gradient_bytes = 0;      ///< of its parameters, summed over replicas
 };
 
 /// X(j), bytes of an image that cross a cut after node j: all that was made up to j and is used
