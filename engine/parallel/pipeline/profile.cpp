@@ -1,164 +1,19 @@
 #include "engine/parallel/pipeline/profile.h"
 
 #include <algorithm>
-#include <chrono>
-#include <functional>
-#include <map>
 #include <memory>
 #include <set>
 #include <utility>
 
-#include "engine/autograd/backward.h"
 #include "engine/nn/layers.h"
-#include "engine/nn/slice.h"
 #include "engine/ops/ops.h"
+#include "engine/parallel/pipeline/profile_node.h"
 #include "engine/parallel/pipeline/profile_scope.h"
-#include "engine/tensor/storage.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-using LossOf = std::function<Tensor(const Tensor& output)>;
-
-double seconds_of(Stream& stream, const std::function<void()>& work) {
-  const Clock::time_point start = Clock::now();
-  work();
-  stream.synchronize();
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-double stored_bytes(const Tensor& tensor) {
-  return static_cast<double>(tensor.stored_count()) * static_cast<double>(size_of(tensor.dtype()));
-}
-
-// What a pass knows of the values that cross from node to node.
-struct Values {
-  std::map<int, Tensor> leaves;  // by layer: outputs, cut off from what made them
-  std::set<int> kept;            // those that some node keeps for backward: counted once
-};
-
-// One node of the network while it is measured.
-class MeasuredNode {
- public:
-  MeasuredNode(const Network& network, int first, int end, DeviceContext& device, Stream& stream)
-      : slice_(network, first, end), device_(device), stream_(stream) {
-    for (const Network::Layer& layer : slice_.layers()) {
-      for (int input : layer.inputs) {
-        if (input < first) reads_.insert(input);
-      }
-    }
-  }
-
-  NetworkSlice& slice() { return slice_; }
-  const std::set<int>& reads() const { return reads_; }
-  const StageMemory& memory() const { return memory_; }
-  double output_bytes() const { return output_bytes_; }
-  const std::vector<PhaseTimes>& passes() const { return passes_; }
-
-  // `loss`: of the network's last node, which ends in a scalar.
-  void forward(Values& values, const LossOf& loss) {
-    std::map<int, long> users;
-    for (int input : reads_) users[input] = storage_users(values, input);
-    const double before = in_use();
-    PhaseTimes& times = passes_.emplace_back();
-    times.forward = seconds_of(stream_, [&] { run(values, loss); });
-    const double after = in_use();
-    memory_.workspace_bytes = peak() - after;
-    // What is sent goes; the graph may have kept it.
-    const bool kept = root_.storage().use_count() > 1;
-    memory_.kept_bytes = after - before - (kept ? 0 : stored_bytes(root_));
-    for (int input : reads_) {
-      if (storage_users(values, input) == users[input]) continue;
-      if (values.kept.insert(input).second) keeps_.insert(input);
-    }
-    for (int input : keeps_) memory_.kept_bytes += stored_bytes(values.leaves.at(input));
-    pass_on(values, loss);
-  }
-
-  // I, then W.
-  void backward(Values& values) {
-    Tensor dy;
-    if (const auto found = values.leaves.find(slice_.end() - 1); found != values.leaves.end()) {
-      dy = std::exchange(found->second.grad(), {});
-      values.leaves.erase(found);
-    }
-    if (!root_.requires_grad()) {
-      root_ = Tensor();
-      return;
-    }
-    PostponedWeights weights;
-    const double before = in_use();
-    passes_.back().backward_input = seconds_of(stream_, [&] { run_back(weights, std::move(dy)); });
-    memory_.backward_bytes = std::max(0.0, peak() - before);
-    weigh(weights, values);
-  }
-
- private:
-  // Starts the peak anew.
-  double in_use() {
-    device_.memory().reset_peak();
-    return static_cast<double>(device_.memory().statistics().in_use);
-  }
-  double peak() const { return static_cast<double>(device_.memory().statistics().peak_in_use); }
-
-  static long storage_users(const Values& values, int layer) {
-    return values.leaves.at(layer).storage().use_count();
-  }
-
-  void run(Values& values, const LossOf& loss) {
-    std::vector<Tensor> inputs;
-    for (int input : slice_.inputs()) inputs.push_back(values.leaves.at(input));
-    const std::vector<Tensor> outputs = slice_.run(inputs);
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      if (slice_.outputs()[i] == slice_.end() - 1) root_ = outputs[i];
-    }
-    if (!loss) return;
-    output_bytes_ = stored_bytes(root_);
-    root_ = loss(root_);
-  }
-
-  void pass_on(Values& values, const LossOf& loss) {
-    if (loss) return;
-    output_bytes_ = stored_bytes(root_);
-    Tensor leaf = root_.detach();
-    leaf.set_requires_grad(root_.requires_grad());
-    values.leaves[slice_.end() - 1] = leaf;
-  }
-
-  void run_back(PostponedWeights& weights, Tensor dy) {
-    const Tensor root = std::exchange(root_, {});
-    std::vector<Tensor> gradients;
-    if (dy.defined()) gradients.push_back(std::move(dy));
-    convoy::backward({root}, gradients, {.postponed = &weights});
-  }
-
-  void weigh(PostponedWeights& weights, Values& values) {
-    std::map<int, long> users;
-    for (int input : keeps_) users[input] = storage_users(values, input);
-    const double before = in_use();
-    passes_.back().backward_weight = seconds_of(stream_, [&] { weights.run(); });
-    memory_.workspace_bytes = std::max(memory_.workspace_bytes, peak() - before);
-    memory_.weight_bytes = std::max(0.0, before - in_use());
-    for (int input : keeps_) {
-      if (storage_users(values, input) == users[input]) continue;
-      memory_.weight_bytes += stored_bytes(values.leaves.at(input));
-    }
-    keeps_.clear();
-  }
-
-  NetworkSlice slice_;
-  DeviceContext& device_;
-  Stream& stream_;
-  std::set<int> reads_;  // layers of other nodes
-  std::set<int> keeps_;  // of these, what its graph keeps
-  Tensor root_;
-  double output_bytes_ = 0;
-  StageMemory memory_;
-  std::vector<PhaseTimes> passes_;
-};
 
 LossOf loss_of(const ProfileOptions& options, std::int64_t outputs) {
   if (options.mse) {
@@ -246,7 +101,7 @@ class Profiler {
   void run_apart() {
     input_ = made_up_input(network_, options_);
     loss_ = loss_of(options_, network_.out());
-    Values values;
+    ProfileValues values;
     values.leaves[Network::kInput] = input_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) measure_alone(i, values);
   }
@@ -288,13 +143,13 @@ class Profiler {
   LossOf loss_at(std::size_t node) const { return node + 1 == nodes_.size() ? loss_ : nullptr; }
 
   void pass() {
-    Values values;
+    ProfileValues values;
     values.leaves[Network::kInput] = input_;
     for (std::size_t i = 0; i < nodes_.size(); ++i) nodes_[i]->forward(values, loss_at(i));
     for (std::size_t i = nodes_.size(); i-- > 0;) nodes_[i]->backward(values);
   }
 
-  void measure_alone(std::size_t i, Values& values) {
+  void measure_alone(std::size_t i, ProfileValues& values) {
     MeasuredNode& node = *nodes_[i];
     scope_.enter(node.slice());
     const std::int64_t passes = std::max<std::int64_t>(1, options_.warm_up) + options_.repeats;
