@@ -79,16 +79,14 @@ TrainingJob job_of(const StepBenchOptions& options, std::int64_t image_size) {
 // The part of this process's replicas.
 HostBatch made_up_shares(const Network& network, const std::vector<std::int64_t>& shares,
                          const Ranks& ranks, std::int64_t image_size) {
-  std::vector<std::int64_t> starts;
-  std::int64_t images = 0;
-  for (int i = 0; i < ranks.local_replicas(); ++i) {
-    starts.push_back(images);
-    images += shares[static_cast<std::size_t>(ranks.first_replica()) + static_cast<std::size_t>(i)];
-  }
+  const ReplicaRange replicas = ranks.image_replicas();
+  const auto first = shares.begin() + replicas.first;
+  const auto images = std::accumulate(first, first + replicas.count, std::int64_t{0});
   HostBatch batch = made_up_batch(network, std::max<std::int64_t>(images, 1), image_size);
   batch.images = images;
   batch.shares = shares;
-  batch.starts = std::move(starts);
+  batch.image_replicas = batch.label_replicas = replicas;
+  batch.set_starts();
   return batch;
 }
 

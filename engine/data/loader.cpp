@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <new>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -21,7 +22,8 @@ namespace {
 /// One batch in the making. Samples write their own places; the rest is guarded by the loader's
 /// mutex.
 struct Slot {
-  Share share;  // positions in the epoch's order
+  Share images, labels;  // positions in the epoch's order
+  Share all;             // of both
   HostBatch batch;
   std::vector<std::string> reasons;  // of bad images, by place; empty where all is well
   std::once_flag allocated;
@@ -54,17 +56,35 @@ void check_options(const LoaderOptions& o) {
   CONVOY_CHECK(o.threads >= 0 && o.threads <= 1024, "--loader-threads {}: 0 to 1024 expected",
                o.threads);
   CONVOY_CHECK(o.prefetch >= 1, "loader: prefetch of {} batches, at least 1 expected", o.prefetch);
-  CONVOY_CHECK(o.first_replica >= 0 && o.local_replicas >= 1 &&
-                   o.first_replica + o.local_replicas <= o.replicas,
-               "loader: {} replica(s) from {} on, but there are {}", o.local_replicas,
-               o.first_replica, o.replicas);
+  for (const ReplicaRange& range : {o.images, o.labels}) {
+    CONVOY_CHECK(range.first >= 0 && range.count >= 0 && range.end() <= o.replicas,
+                 "loader: {} replica(s) from {} on, but there are {}", range.count, range.first,
+                 o.replicas);
+  }
+  CONVOY_DCHECK(o.images.count == 0 || o.labels.count == 0 ||
+                    (o.images.first <= o.labels.end() && o.labels.first <= o.images.end()),
+                "loader: images of replicas {} to {}, labels of {} to {}", o.images.first,
+                o.images.end(), o.labels.first, o.labels.end());
 }
 
-/// Where the images of this process's replicas lie in a batch of `count`.
-Share local_share(std::int64_t count, const LoaderOptions& o) {
-  const Share first = share_of(count, o.replicas, o.first_replica);
-  const Share last = share_of(count, o.replicas, o.first_replica + o.local_replicas - 1);
-  return {first.begin, last.begin + last.count - first.begin};
+/// Where the samples of some replicas lie in a batch of `count` that starts at `begin`.
+Share share_of_range(const ReplicaRange& range, std::int64_t begin, std::int64_t count,
+                     int replicas) {
+  if (range.count == 0) return {begin, 0};
+  const Share first = share_of(count, replicas, range.first);
+  const Share last = share_of(count, replicas, range.end() - 1);
+  return {begin + first.begin, last.begin + last.count - first.begin};
+}
+
+Share hull_of(const Share& a, const Share& b) {
+  if (a.count == 0) return b;
+  if (b.count == 0) return a;
+  const std::int64_t begin = std::min(a.begin, b.begin);
+  return {begin, std::max(a.begin + a.count, b.begin + b.count) - begin};
+}
+
+bool contains(const Share& share, std::int64_t position) {
+  return share.begin <= position && position < share.begin + share.count;
 }
 
 TransformOptions transform_options(const Dataset& dataset, const LoaderOptions& o) {
@@ -73,16 +93,26 @@ TransformOptions transform_options(const Dataset& dataset, const LoaderOptions& 
           augment};
 }
 
-/// Moves the places of good samples together.
+/// Moves the samples that are `good` together, `width` numbers each.
 template <class T>
-void keep_good(std::vector<T>& values, std::int64_t width,
-               const std::vector<std::string>& reasons) {
+void keep_good(std::vector<T>& values, std::int64_t width, const std::vector<bool>& good) {
   auto out = values.begin();
-  for (std::size_t i = 0; i < reasons.size(); ++i) {
+  for (std::size_t i = 0; i < good.size(); ++i) {
     auto from = values.begin() + static_cast<std::int64_t>(i) * width;
-    if (reasons[i].empty()) out = std::copy(from, from + width, out);
+    if (good[i]) out = std::copy(from, from + width, out);
   }
   values.resize(static_cast<std::size_t>(out - values.begin()));
+}
+
+std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& shares,
+                                    const ReplicaRange& range) {
+  std::vector<std::int64_t> starts;
+  std::int64_t start = 0;
+  for (int replica = range.first; replica < range.end(); ++replica) {
+    starts.push_back(start);
+    start += shares.at(static_cast<std::size_t>(replica));
+  }
+  return starts;
 }
 
 }  // namespace
@@ -170,12 +200,16 @@ class Loader::Impl {
     auto slot = std::make_shared<Slot>();
     std::int64_t begin = epoch_->first + number * options_.batch;
     std::int64_t count = std::min(options_.batch, std::ssize(epoch_->order) - begin);
-    Share share = local_share(count, options_);
-    slot->share = {begin + share.begin, share.count};
-    slot->batch.shares = shares_of(count, options_.replicas);
-    slot->left = share.count;
-    slot->batch.first = begin;
-    slot->batch.batch_images = count;
+    slot->images = share_of_range(options_.images, begin, count, options_.replicas);
+    slot->labels = share_of_range(options_.labels, begin, count, options_.replicas);
+    slot->all = hull_of(slot->images, slot->labels);
+    slot->left = slot->all.count;
+    HostBatch& batch = slot->batch;
+    batch.shares = shares_of(count, options_.replicas);
+    batch.image_replicas = options_.images;
+    batch.label_replicas = options_.labels;
+    batch.first = begin;
+    batch.batch_images = count;
     return slot;
   }
 
@@ -190,7 +224,7 @@ class Loader::Impl {
   std::optional<Work> claim() {
     if (epoch_ == nullptr || epoch_->error) return {};
     for (const std::shared_ptr<Slot>& slot : epoch_->slots) {
-      if (slot->claimed < slot->share.count) return Work{epoch_, slot, slot->claimed++};
+      if (slot->claimed < slot->all.count) return Work{epoch_, slot, slot->claimed++};
     }
     return {};
   }
@@ -256,7 +290,6 @@ class Loader::Impl {
   }
 
   void allocate(Slot& slot) {
-    std::int64_t count = slot.share.count;
     {
       std::lock_guard lock(mutex_);
       if (!spare_.empty()) {
@@ -264,36 +297,51 @@ class Loader::Impl {
         spare_.pop_back();
       }
     }
-    slot.batch.x.resize(static_cast<std::size_t>(count * width()));
-    slot.batch.targets.assign(static_cast<std::size_t>(count * target_width()), 0.0f);
-    slot.batch.ids.resize(static_cast<std::size_t>(count));
-    slot.batch.labels.resize(
-        static_cast<std::size_t>(dataset_->kind() == SampleKind::rows ? 0 : count));
-    slot.reasons.resize(static_cast<std::size_t>(count));
+    const auto images = static_cast<std::size_t>(slot.images.count);
+    const auto labels = static_cast<std::size_t>(slot.labels.count);
+    slot.batch.x.resize(images * static_cast<std::size_t>(width()));
+    slot.batch.ids.resize(images);
+    slot.batch.targets.assign(labels * static_cast<std::size_t>(target_width()), 0.0f);
+    slot.batch.labels.resize(dataset_->kind() == SampleKind::rows ? 0 : labels);
+    slot.reasons.resize(static_cast<std::size_t>(slot.all.count));
   }
 
   void load(const Work& work) {
     Slot& slot = *work.slot;
     std::call_once(slot.allocated, [&] { allocate(slot); });
-    std::int64_t id = work.epoch->order[slot.share.begin + work.place];
-    slot.batch.ids[work.place] = id;
-    float* x = slot.batch.x.data() + work.place * width();
-    float* target = slot.batch.targets.data() + work.place * target_width();
+    const std::int64_t position = slot.all.begin + work.place;
+    const std::int64_t id = work.epoch->order[position];
+    if (contains(slot.images, position)) slot.batch.ids[position - slot.images.begin] = id;
     if (dataset_->kind() == SampleKind::rows) {
-      dataset_->read_row(id, x, target);
-    } else {
-      load_label(slot, work.place, id, target);
-      load_image(*work.epoch, id, x);
+      load_row(slot, position, id);
+      return;
+    }
+    if (contains(slot.labels, position)) load_label(slot, position - slot.labels.begin, id);
+    if (contains(slot.images, position)) {
+      load_image(*work.epoch, id, slot.batch.x.data() + (position - slot.images.begin) * width());
     }
   }
 
-  void load_label(Slot& slot, std::int64_t place, std::int64_t id, float* target) const {
+  /// Both halves of a row are read together; one of them may be nobody's here.
+  void load_row(Slot& slot, std::int64_t position, std::int64_t id) const {
+    std::vector<float> unused;
+    const auto place = [&](const Share& share, std::vector<float>& values, std::int64_t wide) {
+      if (contains(share, position)) return values.data() + (position - share.begin) * wide;
+      unused.resize(static_cast<std::size_t>(wide));
+      return unused.data();
+    };
+    float* x = place(slot.images, slot.batch.x, width());
+    float* target = place(slot.labels, slot.batch.targets, target_width());
+    dataset_->read_row(id, x, target);
+  }
+
+  void load_label(Slot& slot, std::int64_t place, std::int64_t id) const {
     std::int64_t label = dataset_->label(id);
     slot.batch.labels[place] = label;
     if (options_.one_hot == 0) return;
     CONVOY_CHECK(label < options_.one_hot, "{}: label {}, 0..{} expected",
                  printable(dataset_->label_place(id)), label, options_.one_hot - 1);
-    target[label] = 1.0f;
+    slot.batch.targets[place * target_width() + label] = 1.0f;
   }
 
   void load_image(const Epoch& epoch, std::int64_t id, float* x) const {
@@ -310,44 +358,36 @@ class Loader::Impl {
     return {images, kChannels, options_.image_size, options_.image_size};
   }
 
-  /// Takes bad images off the replica whose share they were in.
-  void leave_out_of_shares(Slot& slot) const {
-    std::size_t place = 0;
-    for (int i = 0; i < options_.local_replicas; ++i) {
-      std::int64_t& share = slot.batch.shares[options_.first_replica + i];
-      const std::size_t end = place + static_cast<std::size_t>(share);
-      for (; place < end; ++place) share -= slot.reasons[place].empty() ? 0 : 1;
+  /// The places of bad images move together; what remains knows only of this process's bad ones.
+  void leave_out_bad(Slot& slot) const {
+    HostBatch& batch = slot.batch;
+    std::vector<bool> good(static_cast<std::size_t>(slot.images.count), true);
+    std::vector<std::int64_t> positions;
+    for (std::int64_t i = 0; i < slot.images.count; ++i) {
+      const std::int64_t position = slot.images.begin + i;
+      const std::string& reason = slot.reasons[position - slot.all.begin];
+      if (reason.empty()) continue;
+      good[static_cast<std::size_t>(i)] = false;
+      positions.push_back(position);
+      const std::int64_t id = batch.ids[i];
+      batch.skipped.push_back({id, position, dataset_->image_path_or_name(id), reason});
     }
-  }
-
-  std::vector<std::int64_t> starts_of(const std::vector<std::int64_t>& shares) const {
-    std::vector<std::int64_t> starts;
-    std::int64_t start = 0;
-    for (int i = 0; i < options_.local_replicas; ++i) {
-      starts.push_back(start);
-      start += shares[options_.first_replica + i];
-    }
-    return starts;
+    if (positions.empty()) return;
+    keep_good(batch.x, width(), good);
+    keep_good(batch.ids, 1, good);
+    leave_out(batch, positions);
   }
 
   HostBatch finished(Slot& slot) const {
     HostBatch& batch = slot.batch;
-    for (std::size_t i = 0; i < slot.reasons.size(); ++i) {
-      if (slot.reasons[i].empty()) continue;
-      batch.skipped.push_back({batch.ids[i], slot.share.begin + static_cast<std::int64_t>(i),
-                               dataset_->image_path_or_name(batch.ids[i]), slot.reasons[i]});
-    }
-    if (!batch.skipped.empty()) {
-      leave_out_of_shares(slot);
-      keep_good(batch.x, width(), slot.reasons);
-      keep_good(batch.targets, target_width(), slot.reasons);
-      keep_good(batch.labels, 1, slot.reasons);
-      keep_good(batch.ids, 1, slot.reasons);
-    }
-    batch.images = std::ssize(batch.ids);
-    batch.starts = starts_of(batch.shares);
-    batch.shape = shape_of(batch.images);
     batch.target_width = target_width();
+    for (std::int64_t i = 0; i < slot.labels.count; ++i) {
+      batch.label_positions.push_back(slot.labels.begin + i);
+    }
+    batch.set_starts();
+    leave_out_bad(slot);
+    batch.images = std::ssize(batch.ids);
+    batch.shape = shape_of(batch.images);
     return std::move(batch);
   }
 
@@ -386,6 +426,29 @@ double Loader::wait_seconds() const {
 }
 const Dataset& Loader::dataset() const {
   return impl_->dataset();
+}
+
+void HostBatch::set_starts() {
+  image_starts = starts_of(shares, image_replicas);
+  label_starts = starts_of(shares, label_replicas);
+}
+
+void leave_out(HostBatch& batch, const std::vector<std::int64_t>& positions) {
+  const int replicas = static_cast<int>(batch.shares.size());
+  batch.shares = shares_of(batch.batch_images, replicas);
+  const std::set<std::int64_t> out(positions.begin(), positions.end());
+  for (int replica = 0; replica < replicas; ++replica) {
+    const Share share = share_of(batch.batch_images, replicas, replica);
+    batch.shares[replica] -= std::count_if(out.begin(), out.end(), [&](std::int64_t position) {
+      return contains(share, position - batch.first);
+    });
+  }
+  std::vector<bool> good;
+  for (std::int64_t position : batch.label_positions) good.push_back(!out.contains(position));
+  if (!batch.labels.empty()) keep_good(batch.labels, 1, good);
+  keep_good(batch.targets, batch.target_width, good);
+  keep_good(batch.label_positions, 1, good);
+  batch.set_starts();
 }
 
 std::string describe_skipped(const std::vector<SkippedImage>& skipped, std::int64_t images) {

@@ -19,6 +19,15 @@ namespace convoy {
 /// What happens when an image cannot be used.
 enum class BadImages { stop, skip };
 
+/// Replicas first, first + 1, ...
+struct ReplicaRange {
+  int first = 0;
+  int count = 1;
+
+  int end() const { return first + count; }
+  friend bool operator==(const ReplicaRange&, const ReplicaRange&) = default;
+};
+
 struct LoaderOptions {
   std::int64_t batch = 1;  // of all replicas together
   std::uint64_t seed = 0;
@@ -30,10 +39,11 @@ struct LoaderOptions {
   BadImages bad_images = BadImages::stop;
   std::optional<Normalisation> normalisation;  // default: the set's own
   std::int64_t one_hot = 0;  // classes; above 0, labels also become targets of that width
-  // Replicas share each batch; this process loads for `local_replicas` from `first_replica` on.
-  int first_replica = 0;
-  int local_replicas = 1;
+  // Replicas share each batch. This process loads the images of those whose first stage it holds,
+  // and labels of those whose last stage it holds; together they must be neighbours.
   int replicas = 1;
+  ReplicaRange images = {};
+  ReplicaRange labels = {};
 };
 
 /// An image that was passed over, and why.
@@ -44,23 +54,42 @@ struct SkippedImage {
   std::string reason;
 };
 
-/// The images (or rows) of one batch that this process works on, those of its first replica first.
-/// It may be empty: all its images bad, or no share in a short batch.
+/// What one process needs of a batch: images (or rows) of some replicas, labels of some. Each may
+/// be empty: all images bad, no share in a short batch, or a process that holds neither first nor
+/// last stages.
 struct HostBatch {
-  std::int64_t images = 0;
-  Shape shape;  // (images, 3, size, size) or (images, features)
+  std::int64_t images = 0;  ///< in x
+  Shape shape;              ///< of x: (images, 3, size, size) or (images, features)
   std::vector<float> x;
-  std::vector<std::int64_t> labels;  // one an image; empty for rows
-  std::vector<float> targets;        // of rows, or one-hot labels
+  std::vector<std::int64_t> ids;     ///< sample numbers in the data set of what is in x
+  std::vector<std::int64_t> labels;  ///< one an image; empty for rows
+  std::vector<float> targets;        ///< of rows, or one-hot labels
   std::int64_t target_width = 0;
-  std::vector<std::int64_t> ids;  // sample numbers in the data set
   std::vector<SkippedImage> skipped;
-  std::int64_t first = 0;         // where the batch of all replicas starts in the epoch's order
-  std::int64_t batch_images = 0;  // samples of all replicas, bad ones too
-  /// Images of each replica of the job; bad ones are left out where this process met them.
+  std::int64_t first = 0;         ///< where the batch of all replicas starts in the epoch's order
+  std::int64_t batch_images = 0;  ///< samples of all replicas, bad ones too
+  /// Images of each replica of the job; bad ones are left out where they are known.
   std::vector<std::int64_t> shares;
-  std::vector<std::int64_t> starts;  // where those of each of this process's replicas start
+  ReplicaRange image_replicas = {};        ///< whose images are in x
+  ReplicaRange label_replicas = {};        ///< whose labels or targets are there
+  std::vector<std::int64_t> image_starts;  ///< where those of each of image_replicas start in x
+  std::vector<std::int64_t> label_starts;
+  std::vector<std::int64_t> label_positions;  ///< of each label in the epoch's order
+
+  /// Where the images, or labels, of a replica of the range start.
+  std::int64_t image_start(int replica) const {
+    return image_starts.at(static_cast<std::size_t>(replica - image_replicas.first));
+  }
+  std::int64_t label_start(int replica) const {
+    return label_starts.at(static_cast<std::size_t>(replica - label_replicas.first));
+  }
+  /// Fills in the starts from shares and ranges.
+  void set_starts();
 };
+
+/// Takes the images at these positions of the epoch's order off the shares, and their labels off
+/// the labels: what any process has passed over. Images in x have been left out already.
+void leave_out(HostBatch& batch, const std::vector<std::int64_t>& positions);
 
 /// Loads one data set. Its methods are for one thread.
 class Loader {

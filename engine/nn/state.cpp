@@ -4,7 +4,6 @@
 
 #include "engine/io/hash.h"
 #include "engine/io/safetensors.h"
-#include "engine/io/weights.h"
 
 namespace convoy {
 namespace {
@@ -62,10 +61,14 @@ NamedTensors to_tensors(const std::vector<NamedArray>& arrays, const Device& dev
 
 std::vector<std::string> load_weights(Module& module, const std::string& path,
                                       const std::optional<Device>& map_location) {
-  const MatchedWeights matched = match_weights(wanted_entries(module), read_safetensors(path));
+  const MatchedWeights matched = read_weights(module, path);
   module.load_state_dict(map_location ? to_tensors(matched.tensors, *map_location)
                                       : to_tensors_beside(module, matched.tensors));
   return matched.notes;
+}
+
+MatchedWeights read_weights(const Module& module, const std::string& path) {
+  return match_weights(wanted_entries(module), read_safetensors(path));
 }
 
 void save_weights(const Module& module, const std::string& path) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/io/named_array.h"
+#include "engine/io/weights.h"
 #include "engine/nn/module.h"
 
 namespace convoy {
@@ -23,6 +24,10 @@ NamedTensors to_tensors(const std::vector<NamedArray>& arrays, const Device& dev
 /// module stays where it is, and no other device is touched.
 std::vector<std::string> load_weights(Module& module, const std::string& path,
                                       const std::optional<Device>& map_location = {});
+
+/// What load_weights would load, and its lines, without touching the module: for networks that lie
+/// in several processes.
+MatchedWeights read_weights(const Module& module, const std::string& path);
 
 /// Writes the module's state_dict to a safetensors file, whole or not at all.
 void save_weights(const Module& module, const std::string& path);

@@ -80,11 +80,10 @@ HostBatch BatchSource::load() {
   return std::move(*batch);
 }
 
-// Each process knows what its own replicas have left. Bad images that were passed over may leave a
-// micro-batch that batch norm cannot normalise.
+// Each process knows what it has passed over itself; all need to know it all. What is left may be
+// a micro-batch that batch norm cannot normalise.
 void BatchSource::settle_shares(HostBatch& batch) {
-  const auto first = batch.shares.begin() + ranks_.first_replica();
-  batch.shares = ranks_.all_numbers({first, first + ranks_.local_replicas()});
+  leave_out_everywhere(batch, ranks_);
   if (sum_of(batch.shares) == batch.batch_images) return;
   const std::int64_t dropped =
       drop_small_groups(batch.shares, options_.division, options_.least_group);
@@ -94,8 +93,14 @@ void BatchSource::settle_shares(HostBatch& batch) {
         "passed over",
         dropped, step_, options_.least_group));
   }
-  const auto mine = batch.shares.begin() + ranks_.first_replica();
-  batch.images = std::accumulate(mine, mine + ranks_.local_replicas(), std::int64_t{0});
+  const auto mine = batch.shares.begin() + batch.image_replicas.first;
+  batch.images = std::accumulate(mine, mine + batch.image_replicas.count, std::int64_t{0});
+}
+
+void leave_out_everywhere(HostBatch& batch, const Ranks& ranks) {
+  std::vector<std::int64_t> positions;
+  for (const SkippedImage& image : batch.skipped) positions.push_back(image.position);
+  leave_out(batch, ranks.all_numbers(positions));
 }
 
 }  // namespace convoy

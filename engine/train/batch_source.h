@@ -65,4 +65,8 @@ class BatchSource : public BatchFeed {
   std::int64_t loaded_ = 0;
 };
 
+/// Tells all processes what this one has passed over of `batch`, and takes what all have off its
+/// shares and labels. Collective.
+void leave_out_everywhere(HostBatch& batch, const Ranks& ranks);
+
 }  // namespace convoy

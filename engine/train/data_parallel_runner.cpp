@@ -89,9 +89,10 @@ void DataParallelRunner::run(const std::function<void(Worker&)>& work) {
 }
 
 BatchPart DataParallelRunner::part_of(const Worker& worker, const HostBatch& batch) const {
-  const auto local = static_cast<std::size_t>(worker.number);
-  const std::size_t replica = static_cast<std::size_t>(group_.first_rank()) + local;
-  return {batch.starts[local], batch.shares[replica], passes_of(batch.shares, division_)[replica]};
+  const int replica = group_.first_rank() + worker.number;
+  const auto place = static_cast<std::size_t>(replica);
+  return {batch.image_start(replica), batch.shares[place],
+          passes_of(batch.shares, division_)[place]};
 }
 
 StepResult DataParallelRunner::step(const Window& window, BatchFeed& feed) {

@@ -2,7 +2,8 @@
 
 #include <limits>
 
-#include "engine/train/ranks.h"
+#include "engine/train/batch_source.h"
+#include "engine/train/setup.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -21,10 +22,10 @@ LoaderOptions loader_options(const Settings& settings, std::int64_t image_size, 
 std::unique_ptr<Loader> make_loader(const TrainingJob& job, std::shared_ptr<const Dataset> dataset,
                                     bool training) {
   LoaderOptions options = loader_options(job.settings, job.image_size, training);
-  const Ranks ranks(job.group);
-  options.first_replica = ranks.first_replica();
-  options.local_replicas = ranks.local_replicas();
+  const Ranks ranks = ranks_of(job);
   options.replicas = ranks.replicas();
+  options.images = ranks.image_replicas();
+  options.labels = ranks.label_replicas();
   options.normalisation = job.normalisation.value_or(job.data.train->normalisation());
   if (job.settings.loss == "mse" && dataset->kind() == SampleKind::images) {
     options.one_hot = job.network->out();
@@ -42,7 +43,8 @@ void tell_skipped(const std::vector<SkippedImage>& skipped, std::int64_t images,
 std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, std::int64_t epoch,
                                   const std::function<bool()>& stopping,
                                   const std::vector<Observer*>& observers) {
-  const Ranks ranks(job.group);
+  const Ranks ranks = ranks_of(job);
+  const bool skips = job.settings.bad_images == "skip";
   const std::int64_t total = job.data.validation->size();
   std::unique_ptr<Loader> loader = make_loader(job, job.data.validation, false);
   loader->start_epoch(0);
@@ -52,6 +54,7 @@ std::optional<EvalEvent> evaluate(const TrainingJob& job, StepRunner& runner, st
   while (std::optional<HostBatch> batch = loader->next()) {
     if (stopping()) return std::nullopt;
     ranks.enter(Activity::evaluating);
+    if (skips) leave_out_everywhere(*batch, ranks);
     sums += runner.evaluate(*batch);
     done += batch->batch_images;
     skipped.insert(skipped.end(), batch->skipped.begin(), batch->skipped.end());

@@ -67,6 +67,14 @@ std::vector<NamedArray> arrays_like(const std::string& text) {
 
 }  // namespace
 
+// Of this process's workers, those at `position` of their replicas.
+ReplicaRange Ranks::with_position(int position) const {
+  const int each = layout_.workers_per_replica;
+  const int first = (first_worker() - position + each - 1) / each;
+  const int end = (first_worker() + local_workers() - position + each - 1) / each;
+  return {first, end - first};
+}
+
 bool Ranks::any(bool mine) const {
   return alone() ? mine : any_of(group_->processes(), mine);
 }

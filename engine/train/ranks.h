@@ -9,6 +9,7 @@
 #include "comm/group.h"
 #include "engine/data/loader.h"
 #include "engine/io/named_array.h"
+#include "engine/train/layout.h"
 
 namespace convoy {
 
@@ -16,12 +17,22 @@ namespace convoy {
 /// the group.
 class Ranks {
  public:
-  /// `group` may be null; it outlives this.
-  explicit Ranks(Group* group) : group_(group) {}
+  /// `group` may be null; it outlives this. `layout` divides its workers; without one each worker
+  /// is a replica.
+  Ranks(Group* group, const Layout& layout) : group_(group), layout_(layout) {}
+  explicit Ranks(Group* group) : Ranks(group, Layout{group ? group->size() : 1}) {}
 
-  int replicas() const { return group_ ? group_->size() : 1; }
-  int first_replica() const { return group_ ? group_->first_rank() : 0; }
-  int local_replicas() const { return group_ ? group_->local_workers() : 1; }
+  const Layout& layout() const { return layout_; }
+  int replicas() const { return layout_.replicas; }
+  /// Of all processes.
+  int workers() const { return group_ ? group_->size() : 1; }
+  /// Of this process: the rank of its first worker, and how many.
+  int first_worker() const { return group_ ? group_->first_rank() : 0; }
+  int local_workers() const { return group_ ? group_->local_workers() : 1; }
+  /// Replicas whose first stage is on this process: it loads their images. Those whose last stage
+  /// is here: it loads their labels. Either may be empty.
+  ReplicaRange image_replicas() const { return with_position(0); }
+  ReplicaRange label_replicas() const { return with_position(layout_.workers_per_replica - 1); }
   int processes() const { return group_ ? group_->world().size : 1; }
   /// The process that decides, writes and shows.
   bool leads() const { return !group_ || group_->world().rank == 0; }
@@ -46,8 +57,10 @@ class Ranks {
 
  private:
   bool alone() const { return processes() == 1; }
+  ReplicaRange with_position(int position) const;
 
   Group* group_;
+  Layout layout_;
 };
 
 }  // namespace convoy

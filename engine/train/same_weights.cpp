@@ -23,7 +23,8 @@ Majority most_common(const std::vector<std::string>& hashes) {
 
 }  // namespace
 
-void check_same_weights(const std::vector<std::string>& hashes, const std::string& when) {
+void check_same_weights(const std::vector<std::string>& hashes, const std::string& when,
+                        const Layout& layout) {
   if (std::all_of(hashes.begin(), hashes.end(),
                   [&](const std::string& hash) { return hash == hashes.front(); })) {
     return;
@@ -31,21 +32,21 @@ void check_same_weights(const std::vector<std::string>& hashes, const std::strin
   const Majority common = most_common(hashes);
   const auto odd = std::find_if(hashes.begin(), hashes.end(),
                                 [&](const std::string& hash) { return hash != common.hash; });
-  const auto rank = static_cast<int>(odd - hashes.begin());
+  const char* what = layout.workers_per_replica > 1 ? "replica" : "rank";
+  const auto place = static_cast<int>(odd - hashes.begin());
   const auto count = std::ssize(hashes);
   if (2 * common.replicas <= count) {
     CONVOY_FAIL(communication,
-                "{}, the weights of ranks {} and {} differ: hash {} and {}; no more than {} of {} "
-                "ranks have the same",
-                when, std::find(hashes.begin(), hashes.end(), common.hash) - hashes.begin(), rank,
-                common.hash, *odd, common.replicas, count);
+                "{}, the weights of {}s {} and {} differ: hash {} and {}; no more than {} of {} "
+                "{}s have the same",
+                when, what, std::find(hashes.begin(), hashes.end(), common.hash) - hashes.begin(),
+                place, common.hash, *odd, common.replicas, count, what);
   }
-  throw Error(
-      ErrorKind::communication,
-      fmt::format("{}, the weights of rank {} differ from those of {} of {} ranks: hash {}, "
-                  "expected {}",
-                  when, rank, common.replicas, count, *odd, common.hash),
-      CONVOY_PLACE, rank);
+  throw Error(ErrorKind::communication,
+              fmt::format("{}, the weights of {} {} differ from those of {} of {} {}s: hash {}, "
+                          "expected {}",
+                          when, what, place, common.replicas, count, what, *odd, common.hash),
+              CONVOY_PLACE, layout.rank_of(place, 0));
 }
 
 }  // namespace convoy

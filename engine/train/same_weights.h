@@ -4,10 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/layout.h"
+
 namespace convoy {
 
 /// `communication` unless the hashes of all replicas are equal. Of three and more, the first one
-/// that differs from what most have is named and is the error's rank; of two, both are named.
-void check_same_weights(const std::vector<std::string>& hashes, const std::string& when);
+/// that differs from what most have is named and its first rank is the error's; of two, both are
+/// named. Where a replica is one worker it is called by its rank.
+void check_same_weights(const std::vector<std::string>& hashes, const std::string& when,
+                        const Layout& layout = {});
 
 }  // namespace convoy

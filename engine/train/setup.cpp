@@ -109,6 +109,10 @@ BatchNormMode batch_norm_mode(const Settings& settings) {
   return BatchNormMode::frozen;
 }
 
+Ranks ranks_of(const TrainingJob& job) {
+  return {job.group, layout_of(job.settings, job.group ? job.group->size() : 1)};
+}
+
 Division division_of(const Settings& settings, int replicas) {
   const bool sync = settings.bn == "sync" || settings.bn == "deferred+sync";
   return {replicas, {settings.micro_batch_size, settings.micro_batches}, sync && replicas > 1};
@@ -176,8 +180,8 @@ void check_devices(const std::vector<std::string>& devices, int workers) {
 
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
-  const Ranks ranks(job.group);
-  check_devices(settings.devices, ranks.local_replicas());
+  const Ranks ranks = ranks_of(job);
+  check_devices(settings.devices, ranks.local_workers());
   std::vector<TrainingReplica> replicas;
   for (std::size_t i = 0; i < settings.devices.size(); ++i) {
     replicas.push_back(make_replica(job, settings, i));

@@ -34,6 +34,9 @@ DType dtype_of_precision(const Settings& settings);
 /// When running statistics change, as settings.bn says.
 BatchNormMode batch_norm_mode(const Settings& settings);
 
+/// The processes of `job` and the layout of its workers. `usage` where they do not fit.
+Ranks ranks_of(const TrainingJob& job);
+
 /// How `replicas` replicas divide a batch. One replica alone makes `sync` the same as `micro`.
 Division division_of(const Settings& settings, int replicas);
 

@@ -32,7 +32,7 @@ void append(std::vector<T>& to, std::vector<T> what) {
 
 int workers_on_these_cores(const Ranks& ranks) {
   const std::string mine = cores_of(ranks);
-  const auto local = static_cast<std::size_t>(ranks.local_replicas());
+  const auto local = static_cast<std::size_t>(ranks.local_workers());
   const std::vector<std::string> all = ranks.all_texts(std::vector<std::string>(local, mine));
   return static_cast<int>(std::count(all.begin(), all.end(), mine));
 }
@@ -53,7 +53,8 @@ void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info)
   append(info.devices, ranks.all_texts(names));
   append(info.device_texts, ranks.all_texts(texts));
   append(info.threads, ranks.all_numbers(threads));
-  info.replicas = info.world = ranks.replicas();
+  info.replicas = ranks.replicas();
+  info.world = ranks.workers();
   if (!ranks.group()) return;
   info.hosts = ranks.all_texts({ranks.group()->world().host});
   info.comm = ranks.group()->backend();

@@ -134,7 +134,7 @@ TEST_CASE("loader: replicas share each batch, every image once") {
   std::vector<std::vector<HostBatch>> shares;
   for (int replica = 0; replica < 4; ++replica) {
     LoaderOptions options = options_of(32);
-    options.first_replica = replica;
+    options.images = options.labels = {replica, 1};
     options.replicas = 4;
     shares.push_back(load(set, options, 1));
     REQUIRE(shares.back().size() == 4);
@@ -155,8 +155,7 @@ TEST_CASE("loader: a process with several replicas gets the images of all of the
   auto set = synthetic_images({1, 0, 13}, 8, 4);  // batches of 10 and 3
   auto whole = load(set, options_of(10), 1);
   LoaderOptions options = options_of(10);
-  options.first_replica = 1;
-  options.local_replicas = 2;
+  options.images = options.labels = {1, 2};
   options.replicas = 4;  // shares of 3, 3, 2, 2 and 1, 1, 1, 0
   auto part = load(set, options, 1);
   REQUIRE(part.size() == 2);
@@ -169,14 +168,59 @@ TEST_CASE("loader: a process with several replicas gets the images of all of the
   CHECK(part[1].ids == slice(whole[1].ids, 1, 3));
 }
 
+TEST_CASE("loader: a process loads images for first stages and labels for last ones") {
+  auto set = synthetic_images({1, 0, 13}, 8, 4);  // batches of 10 and 3
+  LoaderOptions options = options_of(10);
+  options.replicas = 4;  // shares of 3, 3, 2, 2 and 1, 1, 1, 0
+  options.images = {0, 4};
+  options.labels = {0, 4};
+  const auto whole = load(set, options, 1);
+  options.images = {2, 2};
+  options.labels = {1, 2};
+  const auto part = load(set, options, 1);
+  REQUIRE(part.size() == 2);
+  CHECK(part[0].ids == std::vector(whole[0].ids.begin() + 6, whole[0].ids.end()));
+  CHECK(part[0].labels == std::vector(whole[0].labels.begin() + 3, whole[0].labels.begin() + 8));
+  CHECK(part[0].x == std::vector(whole[0].x.begin() + 6 * 192, whole[0].x.end()));
+  CHECK(part[0].image_start(3) == 2);
+  CHECK(part[0].label_start(2) == 3);
+  options.labels = {2, 0};
+  const auto images_alone = load(set, options, 1);
+  CHECK(images_alone[0].ids == part[0].ids);
+  CHECK(images_alone[0].labels.empty());
+  options.images = {0, 0};
+  const auto none = load(set, options, 1);
+  REQUIRE(none.size() == 2);
+  CHECK(none[0].images == 0);
+  CHECK(none[1].batch_images == 3);
+}
+
+TEST_CASE("loader: labels of passed over images go where another process says so") {
+  auto set =
+      std::make_shared<FailingSet>(std::set<std::int64_t>{2, 4, 9}, FailingSet::How::bad_image);
+  LoaderOptions options = options_of(10);  // shares: 0..4, 5..9
+  options.train = false;
+  options.bad_images = BadImages::skip;
+  options.replicas = 2;
+  options.images = {0, 0};
+  options.labels = {0, 2};  // reads no image, so knows of no bad one
+  HostBatch batch = load(set, options).front();
+  CHECK(batch.skipped.empty());
+  CHECK(batch.labels.size() == 10);
+  leave_out(batch, {2, 4, 9});
+  CHECK(batch.shares == std::vector<std::int64_t>{3, 4});
+  CHECK(batch.label_positions == std::vector<std::int64_t>{0, 1, 3, 5, 6, 7, 8});
+  CHECK(batch.labels.size() == 7);
+  CHECK(batch.label_start(1) == 3);
+}
+
 TEST_CASE("loader: a skipped image is missing in its replica's share") {
   auto set =
       std::make_shared<FailingSet>(std::set<std::int64_t>{2, 4, 9}, FailingSet::How::bad_image);
   LoaderOptions options = options_of(10);  // shares: 0..3, 4..6, 7..9
   options.train = false;
   options.bad_images = BadImages::skip;
-  options.first_replica = 1;
-  options.local_replicas = 2;
+  options.images = options.labels = {1, 2};
   options.replicas = 3;
   auto batches = load(set, options);
   CHECK(batches[0].shares == std::vector<std::int64_t>{4, 2, 2});
@@ -257,7 +301,7 @@ TEST_CASE("loader: skipped images leave their place empty") {
       std::int64_t images = 0;
       for (int replica = 0; replica < replicas; ++replica) {
         options.replicas = replicas;
-        options.first_replica = replica;
+        options.images = options.labels = {replica, 1};
         for (const HostBatch& batch : load(set, options)) {
           images += batch.images;
           CHECK(batch.shape[0] == batch.images);
@@ -413,7 +457,7 @@ TEST_CASE("loader: impossible settings") {
   options.prefetch = 0;
   fails(options, "prefetch of 0");
   options = options_of(4);
-  options.first_replica = 1;
+  options.images = {1, 1};
   fails(options, "1 replica(s) from 1 on, but there are 1");
   options = options_of(4);
   options.normalisation = Normalisation{{0, 0, 0}, {1, 0, 1}};
