@@ -194,6 +194,7 @@ TEST_CASE("host_stream: other kinds of streams are told apart") {
     void synchronize() override {}
     void host_call(std::function<void()>) override {}
     void* scratch(std::size_t) override { return nullptr; }
+    void record_to(std::shared_ptr<StreamRecorder>) override {}
   };
   Fixture f;
   CHECK(&host(f.stream) == &f.stream);
