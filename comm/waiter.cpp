@@ -14,8 +14,9 @@ constexpr std::chrono::microseconds kLongestSleep(200);
 // Beside a worker. The system adds about 50 us to each sleep.
 constexpr int kSideYields = 20;
 constexpr int kUrgentYields = 200;
-constexpr std::chrono::microseconds kUrgentSleep(10);
-constexpr std::chrono::microseconds kSideSleep(100);
+constexpr std::chrono::microseconds kSideStep(10);  // each sleep is so much longer
+constexpr std::chrono::microseconds kLongestSide(500);
+constexpr std::chrono::microseconds kLongestUrgent(100);
 
 }  // namespace
 
@@ -36,7 +37,7 @@ int spins_for(int workers, int cores) {
 
 void Waiter::pause(int round) {
   if (abort_ && abort_->raised()) abort_->rethrow();
-  if (side_) return pause_aside(round);
+  if (side_) return side_->pause(round);
   if (round < spins_) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -51,14 +52,34 @@ void Waiter::pause(int round) {
   std::this_thread::sleep_for(std::min(std::chrono::microseconds(1 + slept), kLongestSleep));
 }
 
-void Waiter::pause_aside(int round) {
-  if (side_->stopped()) CONVOY_FAIL(communication, "a wait beside the worker was ended");
-  const bool urgent = side_->urgent();
-  if (round < (urgent ? kUrgentYields : kSideYields)) {
-    std::this_thread::yield();
-  } else {
-    std::this_thread::sleep_for(urgent ? kUrgentSleep : kSideSleep);
+void SideWait::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_.store(true);
   }
+  changed_.notify_all();
+}
+
+void SideWait::set_urgent(bool urgent) {
+  {
+    const std::lock_guard lock(mutex_);
+    urgent_.store(urgent);
+  }
+  if (urgent) changed_.notify_all();
+}
+
+void SideWait::pause(int round) const {
+  if (stopped_.load()) CONVOY_FAIL(communication, "a wait beside the worker was ended");
+  const bool urgent = urgent_.load();
+  const int yields = urgent ? kUrgentYields : kSideYields;
+  if (round < yields) {
+    std::this_thread::yield();
+    return;
+  }
+  const auto longest = urgent ? kLongestUrgent : kLongestSide;
+  const auto sleep = std::min(kSideStep * std::min(round - yields + 1, 100), longest);
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, sleep, [&] { return stopped_.load() || urgent_.load() != urgent; });
 }
 
 }  // namespace convoy

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -28,18 +29,20 @@ class AbortFlag {
   std::optional<Error> why_;
 };
 
-/// The waits of a thread that works beside a worker's own: it sleeps between looks, so that it
-/// takes no core from those who compute, and any thread can end them.
+/// The waits of a thread that works beside a worker's own: it sleeps longer and longer between
+/// looks, so that it takes no core from those who compute. Thread-safe.
 class SideWait {
  public:
   /// Waits in work and later ones throw.
-  void stop() { stopped_.store(true, std::memory_order_release); }
-  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
-  /// Whether the worker itself waits for the outcome now: the thread looks more often.
-  void set_urgent(bool urgent) { urgent_.store(urgent, std::memory_order_relaxed); }
-  bool urgent() const { return urgent_.load(std::memory_order_relaxed); }
+  void stop();
+  /// Whether the worker itself waits for the outcome now: the thread looks at once, and more often.
+  void set_urgent(bool urgent);
+  /// The pause after look number `round`.
+  void pause(int round) const;
 
  private:
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> urgent_{false};
 };
@@ -67,7 +70,6 @@ class Waiter {
 
  private:
   void pause(int round);
-  void pause_aside(int round);
 
   std::shared_ptr<const AbortFlag> abort_;
   ProgressBoard* board_;
