@@ -42,7 +42,21 @@ void train(const char* map_location) {
   destroy_process_group();
 }
 
-int main(int argc, char** argv) {
+/// The number of workers on the command line; 1 if it is left out.
+int workers_of(int argc, char** argv) {
+  if (argc < 2) return 1;
+  char* end = nullptr;
+  const long value = std::strtol(argv[1], &end, 10);
+  CONVOY_CHECK(*end == '\0' && value >= 1 && value <= 1000, "'{}' is no number of workers",
+               argv[1]);
+  return static_cast<int>(value);
+}
+
+int main(int argc, char** argv) try {
   const char* map_location = argc > 2 ? argv[2] : nullptr;
-  spawn([&](int) { train(map_location); }, argc > 1 ? std::atoi(argv[1]) : 1);
+  if (map_location) context(map_location);  // a name of no device is refused before anybody starts
+  spawn([&](int) { train(map_location); }, workers_of(argc, argv));
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", describe(error).c_str());
+  return static_cast<int>(error.kind());
 }

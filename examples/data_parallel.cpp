@@ -8,7 +8,7 @@
 
 using namespace convoy;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const auto toy = make_model("toy", 5);
   DataParallel model(toy, std::vector<Device>(argv + 1, argv + argc));
   std::printf("Let's use %zu devices!\n", model.devices().size());
@@ -25,4 +25,7 @@ int main(int argc, char** argv) {
     std::printf("Outside: input size %d, output size %s, Loss: %.6f\n", end - row,
                 to_string(output.shape()).c_str(), loss.item());
   }
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", describe(error).c_str());
+  return static_cast<int>(error.kind());
 }

@@ -13,14 +13,15 @@
 using namespace convoy;
 
 Tensor targets_of(const Tensor& x, std::string_view option) {
+  CONVOY_CHECK(option.empty() || option == "--learnable", "'{}' is no option of line", option);
   return option == "--learnable" ? linear(x, Tensor::ones({1, 10})) : Tensor::randn({1000, 1});
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   init_process_group();
   std::printf("Process %d initialized\n", get_rank());
   manual_seed(get_rank());
-  const Tensor x = Tensor::randn({1000, 10}), y = targets_of(x, argv[argc - 1]);
+  const Tensor x = Tensor::randn({1000, 10}), y = targets_of(x, argc > 1 ? argv[1] : "");
   DistributedDataParallel model(std::make_shared<Linear>(10, 1));
   Sgd optimizer(model.named_parameters(), {.lr = 0.01});
   for (int epoch = 1; epoch <= 10; ++epoch) {
@@ -36,4 +37,7 @@ int main(int argc, char** argv) {
   }
   destroy_process_group();
   std::printf("Process group destroyed\n");
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", describe(error).c_str());
+  return static_cast<int>(error.kind());
 }

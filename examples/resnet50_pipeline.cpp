@@ -70,6 +70,7 @@ int main(int argc, char** argv) try {
   std::optional<StreamTrace> trace;
   if (argc > 3) trace.emplace(argv[3], std::vector<Device>{first, second});
   train(model, images, size, trace ? &*trace : nullptr);
+  if (trace) trace->close();
   std::printf("Weights: %016llx\n", hash_of(model));
 } catch (const Error& error) {
   std::fprintf(stderr, "%s\n", describe(error).c_str());

@@ -50,6 +50,19 @@ void train(int /*worker*/) {
   destroy_process_group();
 }
 
-int main(int argc, char** argv) {
-  spawn(train, argc > 1 ? std::atoi(argv[1]) : 1);
+/// The number of workers on the command line; 1 if it is left out.
+int workers_of(int argc, char** argv) {
+  if (argc < 2) return 1;
+  char* end = nullptr;
+  const long value = std::strtol(argv[1], &end, 10);
+  CONVOY_CHECK(*end == '\0' && value >= 1 && value <= 1000, "'{}' is no number of workers",
+               argv[1]);
+  return static_cast<int>(value);
+}
+
+int main(int argc, char** argv) try {
+  spawn(train, workers_of(argc, argv));
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", describe(error).c_str());
+  return static_cast<int>(error.kind());
 }

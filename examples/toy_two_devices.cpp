@@ -48,7 +48,8 @@ Tensor by_formula(std::string_view name, const Shape& shape, double bound) {
   return Tensor::from(values, shape);
 }
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
+  CONVOY_CHECK(argc == 1 || argc == 3, "{} devices named, expected two or none", argc - 1);
   const Device first = argc > 2 ? argv[1] : "cpu:0", second = argc > 2 ? argv[2] : "cpu:1";
   ToyModel model(first, second);
   for (auto& [name, parameter] : model.named_parameters()) {
@@ -65,4 +66,7 @@ int main(int argc, char** argv) {
     optimizer.step();
     std::printf("Step %d, Loss: %.7f\n", step, loss.item());
   }
+} catch (const Error& error) {
+  std::fprintf(stderr, "%s\n", describe(error).c_str());
+  return static_cast<int>(error.kind());
 }

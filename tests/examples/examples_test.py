@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The examples as programs: what they print alone, with workers in threads, and as ranks of mpirun.
 
-Usage: examples_test.py FOLDER_OF_PROGRAMS SOURCE [Alone | Ranks]
+Usage: examples_test.py FOLDER_OF_PROGRAMS SOURCE [Alone | ResNet50 | Mistakes | Ranks]
 """
 import json
 import os
@@ -105,6 +105,65 @@ class Alone(Example):
         text = self.run_alone("checkpoint", "2", "cpu:0")
         self.assertIn("Rank 0 loaded 4 tensors, allocations on cpu:0: 8\n", text)
         self.assertIn("Rank 1 loaded 4 tensors, allocations on cpu:1: 0\n", text)
+
+
+class ResNet50(Example):
+    """One network over two devices in three ways, at 32 pixels."""
+
+    def weights(self, name, *words):
+        text = self.run_alone(name, *words)
+        self.assertEqual(len(losses(text)), 2)
+        return re.search(r"^Weights: ([0-9a-f]{16})$", text, re.M).group(1)
+
+    def overlap(self, name, phase):
+        """Microseconds during which both devices run convolutions of that phase."""
+        with open(os.path.join(self.folder, name), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        self.assertEqual([event["args"]["name"] for event in events[:2]], ["cpu:0", "cpu:1"])
+        rows = ([], [])
+        for event in events[2:]:
+            if event["cat"] == phase and event["name"].startswith("conv2d"):
+                rows[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        self.assertTrue(all(rows), f"{name}: {phase} of a device is missing")
+        return sum(max(0, min(a[1], b[1]) - max(a[0], b[0])) for a in rows[0] for b in rows[1])
+
+    def test_pipelines_by_hand_and_by_class_are_equal_and_keep_both_devices_at_work(self):
+        by_hand = self.weights("resnet50_pipeline_by_hand", "60", "32", "by_hand.json")
+        self.assertEqual(self.weights("resnet50_pipeline", "60", "32", "pipeline.json"), by_hand)
+        for trace in ("by_hand.json", "pipeline.json"):
+            for phase in ("forward", "backward"):
+                self.assertGreater(self.overlap(trace, phase), 0, f"{phase} in {trace}")
+
+    def test_whole_batches_keep_one_device_waiting(self):
+        whole = self.weights("resnet50_model_parallel", "20", "32", "whole.json")
+        self.assertEqual(self.overlap("whole.json", "forward"), 0)
+        self.assertEqual(self.overlap("whole.json", "backward"), 0)
+        # With one micro-batch batch norm sees the same images, so that all three are one training.
+        self.assertEqual(self.weights("resnet50_pipeline", "20"), whole)
+        self.assertEqual(self.weights("resnet50_pipeline_by_hand", "20"), whole)
+        self.assertNotEqual(self.weights("resnet50_pipeline", "22"), whole)
+
+
+class Mistakes(Example):
+    def check(self, words, *parts, code=2):
+        name, *rest = words.split()
+        done = subprocess.run([os.path.join(PROGRAMS, name), *rest], cwd=self.folder, env=environment(),
+                              capture_output=True, text=True, timeout=LIMIT, check=False)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_are_told_in_one_line(self):
+        self.check("line --learnible", "usage: '--learnible' is no option of line")
+        self.check("toy two", "'two' is no number of workers")
+        self.check("checkpoint 2 gpu", "'gpu'")
+        self.check("data_parallel cpu:0 cpu:0", "cpu:0 is named twice")
+        self.check("toy_two_devices cpu:0", "1 devices named")
+        for name in ("model_parallel", "pipeline_by_hand", "pipeline"):
+            self.check(f"resnet50_{name} 0", "'0' is no positive number")
+            self.check(f"resnet50_{name} 2 64px", "'64px' is no positive number")
+        self.check("resnet50_pipeline 2 64 absent/trace.json", "absent/trace.json", code=7)
 
 
 class Ranks(Example):

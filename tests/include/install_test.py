@@ -79,7 +79,8 @@ class Install(unittest.TestCase):
         self.assertEqual(len(found), len(self.expected))
         for loss, expected in zip(found, self.expected):
             self.assertAlmostEqual(loss, expected, delta=1e-5 * expected)
-        for name, words in (("line", []), ("toy", ["2"]), ("data_parallel", ["cpu:0"]), ("checkpoint", ["2"])):
+        for name, words in (("line", []), ("toy", ["2"]), ("data_parallel", ["cpu:0"]), ("checkpoint", ["2"]),
+                            ("resnet50_pipeline", ["4"])):
             self.assertNotEqual(run(os.path.join(folder, name), *words, cwd=self.place), "")
 
     def test_pkg_config_says_all_that_a_program_needs(self):
