@@ -6,8 +6,11 @@
 #include "engine/autograd/grad_mode.h"
 #include "engine/ops/ops.h"
 #include "engine/optim/optimizer.h"
+#include "engine/parallel/distributed_data_parallel.h"
 #include "kernels/base/context.h"
 #include "models/models.h"
+#include "tests/engine/parallel/networks.h"
+#include "tests/engine/parallel/workers.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/formula.h"
@@ -28,9 +31,9 @@ Tensor targets(std::int64_t count, std::int64_t out, const Device& device) {
 }
 
 // What a training leaves: the outputs of each step, then state and gradients by name.
-using Trained = std::vector<std::pair<std::string, Bytes>>;
+using Record = std::vector<std::pair<std::string, Bytes>>;
 
-void check_equal(const Trained& a, const Trained& b) {
+void check_equal(const Record& a, const Record& b) {
   REQUIRE(a.size() == b.size());
   for (std::size_t i = 0; i < a.size(); ++i) {
     INFO(b[i].first);
@@ -41,9 +44,9 @@ void check_equal(const Trained& a, const Trained& b) {
 
 // Two steps of SGD; `forward` maps a batch to joined outputs.
 template <class Forward>
-Trained train(Module& module, const Tensor& x, Forward&& forward) {
+Record record(Module& module, const Tensor& x, Forward&& forward) {
   Sgd optimizer(module.named_parameters(), {.lr = 0.01, .momentum = 0.9});
-  Trained result;
+  Record result;
   for (int step = 0; step < 2; ++step) {
     optimizer.zero_grad();
     const Tensor y = forward(x);
@@ -60,13 +63,13 @@ Trained train(Module& module, const Tensor& x, Forward&& forward) {
   return result;
 }
 
-Trained train_pipeline(Pipeline& model, const Tensor& x) {
-  return train(model, x, [&](const Tensor& batch) { return model(batch); });
+Record record_pipeline(Pipeline& model, const Tensor& x) {
+  return record(model, x, [&](const Tensor& batch) { return model(batch); });
 }
 
 // The same on cpu:0 alone: every micro-batch through the whole network, then the outputs joined.
-Trained train_alone(Module& module, const Tensor& x, std::int64_t micro_batch) {
-  return train(module, x, [&](const Tensor& batch) {
+Record record_alone(Module& module, const Tensor& x, std::int64_t micro_batch) {
+  return record(module, x, [&](const Tensor& batch) {
     std::vector<Tensor> outputs;
     for (const Tensor& part : batch.split(micro_batch)) outputs.push_back(module.forward(part));
     return cat(outputs);
@@ -105,9 +108,9 @@ TEST_CASE("pipeline: the bits of one device, for any cuts and micro-batches") {
     Pipeline model(make_model("resnet18", 5, 3), each.cuts, each.devices,
                    {.micro_batch = each.micro_batch});
     const Tensor x = images(each.images, 64);
-    const Trained result = train_pipeline(model, x);
+    const Record result = record_pipeline(model, x);
     CHECK(result.front().second.size() == static_cast<std::size_t>(each.images) * 5 * 4);
-    check_equal(result, train_alone(*make_model("resnet18", 5, 3), x, each.micro_batch));
+    check_equal(result, record_alone(*make_model("resnet18", 5, 3), x, each.micro_batch));
   }
 }
 
@@ -120,9 +123,9 @@ TEST_CASE("pipeline: a sequence of one's own, and the gradient of the input") {
     if (i == 0) {
       Pipeline model(net, {"norm", "fc"}, {"cpu:0", "cpu:1", "cpu:0"}, {.micro_batch = 2});
       CHECK(model.state_dict().front().first == "conv.weight");
-      check_equal(train_pipeline(model, x), train_alone(*small_net(), images(5), 2));
+      check_equal(record_pipeline(model, x), record_alone(*small_net(), images(5), 2));
     } else {
-      train_alone(*net, x, 2);
+      record_alone(*net, x, 2);
     }
     gradients[i] = x.grad().to_bytes();
   }
@@ -190,6 +193,32 @@ TEST_CASE("pipeline: a network without values is made stage by stage, where it i
     bytes += bytes_of(tensor.shape(), tensor.dtype());
   }
   CHECK(context(first).memory().statistics().in_use < bytes + bytes / 20);
+}
+
+TEST_CASE("pipeline: replicas of it, by DistributedDataParallel") {
+  const NetworkCase& network = network_cases()[1];  // the toy
+  const Trained alone = train_alone(network, 5, 7);
+  std::vector<Trained> results(2);
+  run_workers(2, [&](int rank, HostCommunicator& communicator) {
+    const auto toy = make_model("toy", 5, 7);
+    toy->to(DType::f64);
+    const Device first(DeviceType::ref, 2 * rank), second(DeviceType::ref, 2 * rank + 1);
+    const auto pipeline = std::make_shared<Pipeline>(toy, std::vector<Cut>{"net2"},
+                                                     std::vector<Device>{first, second},
+                                                     PipelineOptions{.micro_batch = 2});
+    DistributedDataParallel model(pipeline, communicator);
+    const std::int64_t images = rank == 0 ? 3 : 2;
+    results[static_cast<std::size_t>(rank)] = train(model, [&](int step) {
+      const std::int64_t begin = 5 * step + 3 * rank;
+      const Tensor y = model(network.images(begin, images, "cpu:0"));
+      mean_loss(y, network.targets(begin, images, second)).backward();
+    });
+  });
+  for (const Trained& result : results) {
+    CHECK(distance(result.gradients, alone.gradients) < 1e-10);
+    CHECK(distance(result.values, alone.values) < 1e-10);
+    CHECK(result.values == results[0].values);
+  }
 }
 
 TEST_CASE("pipeline: what it refuses") {
