@@ -1,30 +1,14 @@
 #include "cli/config_file.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "cli/flags.h"
 #include "cli/nearest.h"
+#include "cli/toml_file.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
-
-const char* type_name(const toml::node& node) {
-  if (node.is_string()) return "a string";
-  if (node.is_integer()) return "an integer";
-  if (node.is_floating_point()) return "a number with a point";
-  if (node.is_boolean()) return "true or false";
-  if (node.is_array()) return "an array";
-  if (node.is_table()) return "a table";
-  return "a date or time";
-}
 
 const char* expected(Kind kind) {
   switch (kind) {
@@ -80,25 +64,6 @@ std::string text_of(const toml::node& node) {
   return list;
 }
 
-std::string read_text(const std::string& path) {
-  std::error_code ignored;
-  CONVOY_CHECK(!std::filesystem::is_directory(path, ignored), "--config: {} is a folder", path);
-  std::ifstream file(path, std::ios::binary);
-  CONVOY_CHECK(file, "--config: cannot read {}: {}", path, std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  CONVOY_CHECK(!file.bad(), "--config: cannot read {}: {}", path, std::strerror(errno));
-  return text.str();
-}
-
-toml::table parse(const std::string& path) {
-  try {
-    return toml::parse(read_text(path), path);
-  } catch (const toml::parse_error& error) {
-    CONVOY_FAIL(usage, "{}:{}: {}", path, error.source().begin.line, error.description());
-  }
-}
-
 Assignment read_entry(const std::string& place, const std::string& key, const toml::node& node) {
   const Flag* flag = find_flag(key);
   CONVOY_CHECK(key != "config", "{}: a config file names no other one", place);
@@ -112,7 +77,7 @@ Assignment read_entry(const std::string& place, const std::string& key, const to
 }  // namespace
 
 std::vector<Assignment> read_config_file(const std::string& path) {
-  toml::table table = parse(path);
+  toml::table table = parse_toml_file("--config", path);
   // The table is sorted by key; the first error told is to be the first in the file.
   std::vector<std::tuple<std::uint32_t, std::string, const toml::node*>> entries;
   for (auto&& [key, node] : table) {

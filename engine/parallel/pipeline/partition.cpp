@@ -23,6 +23,14 @@ int device_of(const PartitionTask& task, int stage) {
   return task.devices.at(stage % task.schedule.workers);
 }
 
+StageCost stage_cost(const PartitionTask& task, const NodeSums& sums, int stage, int first,
+                     int end) {
+  StageCost cost = sums.stage(first, end, device_of(task, stage));
+  if (task.recompute) cost = with_recompute(cost);
+  if (task.add_window_end) task.add_window_end(first, end, device_of(task, stage), cost);
+  return cost;
+}
+
 // Whether a stage fits into its worker, as the verifier counts; the other stages do not matter.
 bool fits(const PartitionTask& task, const Schedule& schedule, int stage, const StageCost& cost) {
   MemoryTask memory{std::vector<StageCost>(stages_of(task)), task.images, task.slots};
@@ -38,7 +46,9 @@ CutSearch search_of(const PartitionTask& task, const NodeSums& sums, const Sched
   search.keep = task.candidates;
   search.phases_apart = find_schedule(task.schedule.name).phases_apart;
   search.times = [&](int stage, int first, int end) {
-    return sums.times(first, end, device_of(task, stage));
+    PhaseTimes times = sums.times(first, end, device_of(task, stage));
+    if (task.recompute) times.backward_input += times.forward;
+    return times;
   };
   search.transfer_s = [&](int place) {
     return place > 0 ? task.link.seconds(sums.message_bytes(place)) : 0;
@@ -46,7 +56,7 @@ CutSearch search_of(const PartitionTask& task, const NodeSums& sums, const Sched
   const bool capped = !task.caps.empty() && task.schedule.stages_per_worker == 1;
   search.fits = [&task, &sums, &schedule, capped](int stage, int first, int end) {
     if (!capped || task.caps[stage] <= 0) return true;
-    return fits(task, schedule, stage, sums.stage(first, end, device_of(task, stage)));
+    return fits(task, schedule, stage, stage_cost(task, sums, stage, first, end));
   };
   return search;
 }
@@ -68,8 +78,7 @@ Partition simulated(const PartitionTask& task, const NodeSums& sums, const Sched
   partition.ends = ends;
   for (std::size_t stage = 0; stage < ends.size(); ++stage) {
     const int first = stage == 0 ? 0 : ends[stage - 1];
-    partition.costs.push_back(
-        sums.stage(first, ends[stage], device_of(task, static_cast<int>(stage))));
+    partition.costs.push_back(stage_cost(task, sums, static_cast<int>(stage), first, ends[stage]));
   }
   if (!task.caps.empty()) {
     check_memory(schedule, {partition.costs, task.images, task.slots}, task.caps);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "engine/parallel/pipeline/node_cost.h"
@@ -28,6 +29,10 @@ struct PartitionTask {
   double host_s = 0;
   int slots = 2;
   int candidates = 20;  ///< cuts that are simulated
+  bool recompute = false;
+  /// Adds what nodes `first` to `end` - 1 on a device of a kind cost beside their times: optimizer
+  /// and all-reduce. For the simulation alone.
+  std::function<void(int first, int end, int device, StageCost& cost)> add_window_end = {};
 };
 
 struct Partition {
