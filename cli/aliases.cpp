@@ -31,6 +31,7 @@ constexpr Alias kAliases[] = {
     {"--sync-bn", "bn", "", "sync"},
     {"-c", "config"},
     {"-n", "ranks"},
+    {"-o", "output"},
 };
 
 struct LookAlike {

@@ -66,8 +66,6 @@ void check_optimizer(const Options& options) {
 }
 
 void check_run(const Settings& settings) {
-  CONVOY_CHECK(settings.trace.empty(), "--trace {} is not in this build yet", settings.trace);
-  CONVOY_CHECK(settings.report.empty(), "--report {} is not in this build yet", settings.report);
   CONVOY_CHECK(settings.tensorboard.empty(), "--tensorboard {} is not in this build yet",
                settings.tensorboard);
 }

@@ -10,7 +10,7 @@ namespace convoy::cli {
 namespace {
 
 /// Named in the design, built later.
-constexpr std::string_view kLater[] = {"verify", "plan", "report", "bench split", "bench kernels"};
+constexpr std::string_view kLater[] = {"verify", "plan", "bench split", "bench kernels"};
 
 Command train_command() {
   return {"train",
@@ -96,6 +96,17 @@ Command launch_command() {
           run_launch};
 }
 
+Command report_command() {
+  return {"report",
+          "FILE.jsonl|DIR...",
+          "Writes what the metrics of runs say as one HTML file; several runs are compared.",
+          {"convoy report runs/first", "convoy report one.jsonl two.jsonl -o both.html",
+           "convoy bench split --json > split.jsonl && convoy report split.jsonl"},
+          {},
+          {"output", "config", "json"},
+          run_report};
+}
+
 Command bench_step_command() {
   return {"bench step",
           "",
@@ -140,9 +151,9 @@ bool Command::accepts(const Flag& flag) const {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      train_command(),      eval_command(),           predict_command(), summary_command(),
-      convert_command(),    devices_command(),        launch_command(),  bench_step_command(),
-      bench_data_command(), bench_allreduce_command()};
+      train_command(),      eval_command(),       predict_command(),        summary_command(),
+      convert_command(),    report_command(),     devices_command(),        launch_command(),
+      bench_step_command(), bench_data_command(), bench_allreduce_command()};
   return commands;
 }
 

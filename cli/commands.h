@@ -11,6 +11,7 @@ int run_predict(Options& options);
 int run_summary(Options& options);
 int run_convert(Options& options);
 int run_devices(Options& options);
+int run_report(Options& options);
 int run_launch(Options& options);
 int run_bench_step(Options& options);
 int run_bench_data(Options& options);

@@ -231,6 +231,8 @@ std::vector<Flag> program_flags() {
        "chosen"},
       {"restarts", group, "R", "go on from the last checkpoint up to R times when a rank has died",
        kCommon, integer(&Options::restarts, {0, 1000000}), ""},
+      {"output", group, "FILE.html", "file to write, -o FILE", kCommon, text(&Options::output),
+       "beside the metrics"},
       {"dry-run", group, "", "print the command of mpirun and start nothing", kCommon,
        toggle(&Options::dry_run), ""},
   };

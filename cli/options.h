@@ -29,6 +29,7 @@ struct Options {
   std::string iface;                    // launch
   std::int64_t restarts = 0;            // launch
   bool dry_run = false;                 // launch
+  std::string output;                   // report: file to write; empty: beside the metrics
   std::string config;                   // --config FILE
   std::vector<std::string> operands;
   std::vector<Given> given;        // what was set anywhere, in order

@@ -10,8 +10,11 @@
 #include "cli/job_group.h"
 #include "cli/metrics_observer.h"
 #include "cli/progress_observer.h"
+#include "cli/report_observer.h"
 #include "cli/run_setup.h"
 #include "cli/signals.h"
+#include "cli/trace_file.h"
+#include "cli/whole_file.h"
 #include "engine/train/ranks.h"
 #include "engine/train/setup.h"
 #include "engine/train/trainer.h"
@@ -54,6 +57,24 @@ std::unique_ptr<Observer> display_of(const Options& options, bool leads) {
   return make_display(options.json, options.settings.data);
 }
 
+/// What the leading process writes to files.
+struct Writers {
+  explicit Writers(const Options& options) : metrics(options, versions()) {
+    observers = {&metrics};
+    const Settings& settings = options.settings;
+    if (!settings.trace.empty()) {
+      prepare_file("--trace", settings.trace);
+      observers.push_back(&trace.emplace(settings.trace));
+    }
+    if (!settings.report.empty()) observers.push_back(&report.emplace(options, versions()));
+  }
+
+  MetricsObserver metrics;
+  std::optional<TraceObserver> trace;
+  std::optional<ReportObserver> report;
+  std::vector<Observer*> observers;
+};
+
 // Every process runs this; the leading one alone shows and writes.
 int train_in(Options& options, const JobGroup& processes) {
   check_settings(options);
@@ -66,12 +87,16 @@ int train_in(Options& options, const JobGroup& processes) {
   std::unique_ptr<Observer> shown = display_of(options, processes.leads());
   tell_before(options, ranks, *shown);
   if (!stop) stop.emplace();  // not before: while data are opened there is nothing to save
-  std::optional<MetricsObserver> metrics;
+  std::optional<Writers> writers;
   std::vector<Observer*> observers;
-  if (processes.leads()) observers = {&metrics.emplace(options, versions()), shown.get()};
+  if (processes.leads()) {
+    observers = writers.emplace(options).observers;
+    observers.push_back(shown.get());
+  }
   GuardedObserver guarded(observers, [&] { stop->stop(0); });
   TrainingOutcome outcome = train(job, {&guarded}, stop->request());
   guarded.check();
+  if (writers && writers->report) writers->report->write();
   if (!outcome.stopped) return 0;
   shown->on_note(stopped_text(*stop, outcome, !options.settings.checkpoint.empty()));
   return kExitTerminated;
