@@ -23,20 +23,20 @@ std::vector<double> round_ticks(double low, double high, int count) {
   const double step = round_step((high - low) / count);
   std::vector<double> ticks;
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) {
-    ticks.push_back(i * step);
+    ticks.push_back(i * step + 0.0);  // no -0
   }
   return ticks;
 }
 
 std::string short_number(double value) {
   if (!std::isfinite(value)) return "–";
-  if (value != 0 && std::abs(value) < 1e-3) return fmt::format("{:.2e}", value);
+  if (value != 0 && std::abs(value) < 1e-4) return fmt::format("{:.2e}", value);
   if (std::abs(value) >= 1e4 && std::abs(value) < 1e15) return fmt::format("{:.0f}", value);
   return fmt::format("{:.4g}", value);
 }
 
 void draw_frame(Svg& svg, const Frame& frame) {
-  for (const double tick : round_ticks(frame.y.low, frame.y.high, 5)) {
+  for (const double tick : round_ticks(frame.y.low, frame.y.high, 6)) {
     const double y = frame.y.at(tick);
     svg.line({frame.x.begin, y}, {frame.x.end, y}, "grid");
     svg.text({frame.x.begin - 6, y + 4}, short_number(tick), "soft end small");

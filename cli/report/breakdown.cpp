@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kWidth = 1100;
 constexpr double kLeft = 150;
+constexpr double kRight = kWidth - 24;
 constexpr double kBar = 20;
 constexpr double kPlanBar = 13;
 constexpr double kGap = 12;
@@ -34,7 +35,7 @@ void draw_bar(Svg& svg, const StateSeconds& seconds, double y, double height, co
   double x = kLeft;
   for (std::size_t state = 0; state < seconds.size(); ++state) {
     const double part = share(seconds, state);
-    const double width = part * (kWidth - kLeft - 10);
+    const double width = part * (kRight - kLeft);
     if (width <= 0) continue;
     svg.rect({x, y, width, height}, fmt::format("{} {}", style, kStateNames[state]),
              fmt::format("{}: {}", kStateNames[state], hundredths(part)));
@@ -53,7 +54,7 @@ std::string stages_text(const WorkerAccount& account) {
 Svg draw_bars(const WorkersEvent& event, const std::string& id) {
   Svg svg(id, kWidth, 0, "Where each worker's time went",
           "A bar for each worker, divided among its states; the predicted bar stands below");
-  const Scale x{0, 100, kLeft, kWidth - 10};
+  const Scale x{0, 100, kLeft, kRight};
   const std::size_t workers = std::min(event.workers.size(), kMostBars);
   const double height = kTop + static_cast<double>(workers) * (kBar + kPlanBar + kGap) - kGap;
   for (const double tick : round_ticks(0, 100, 10)) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWidth = 1100;
 constexpr double kLeft = 150;
-constexpr double kRight = kWidth - 10;
+constexpr double kRight = kWidth - 12;
 constexpr double kTop = 30;
 constexpr double kComputeHeight = 24;
 constexpr double kThinHeight = 11;
@@ -221,7 +221,7 @@ void draw_time(Svg& svg, const Scale& x, double bottom) {
     svg.line({at, kTop - 6}, {at, bottom}, "grid");
     svg.text({at, kTop - 12}, short_number(tick), "soft middle small");
   }
-  svg.text({kLeft - 6, kTop - 12}, seconds ? "seconds" : "milliseconds", "soft end small");
+  svg.text({4, kTop - 12}, seconds ? "seconds" : "milliseconds", "soft small");
 }
 
 double height_of(const Lane& lane) {
@@ -320,7 +320,7 @@ std::string gantt_markup(const RunRecord& run, const std::string& id, std::size_
   return figure_markup({.svg_markup = gantt.svg.markup(),
                         .caption = caption_of(*run.spans, gantt.workers),
                         .numbers = table,
-                        .wide = true,
+                        .width = FigureWidth::wide,
                         .legend_markup = legend_markup(*run.spans)});
 }
 

@@ -19,6 +19,18 @@ std::string cell_markup(const Cell& cell, bool heading) {
   return fmt::format("<{0}{1}{2}>{3}</{0}>", tag, heading ? " scope=\"row\"" : "", cell.more, text);
 }
 
+const char* width_style(FigureWidth width) {
+  switch (width) {
+    case FigureWidth::column:
+      return "";
+    case FigureWidth::middle:
+      return " middle";
+    case FigureWidth::wide:
+      return " wide";
+  }
+  return "";
+}
+
 std::string head_markup(const Table& table) {
   std::string cells;
   for (const std::string& text : table.head) {
@@ -39,7 +51,9 @@ std::string table_markup(const Table& table) {
     rows += "</tr>\n";
   }
   return fmt::format(
-      "<div class=\"scroll\"><table{}><caption>{}</caption>\n{}<tbody>\n{}</tbody></table></div>\n",
+      "<div "
+      "class=\"scroll\"><table{}><caption><span>{}</span></caption>\n{}<tbody>\n{}</tbody></"
+      "table></div>\n",
       class_of(table.style), escape(table.caption), head_markup(table), rows);
 }
 
@@ -50,7 +64,7 @@ std::string details_markup(std::string_view summary, const std::string& markup) 
 std::string figure_markup(const Figure& figure) {
   return fmt::format(
       "<figure><div class=\"scroll{}\">{}</div>{}<figcaption>{}</figcaption>{}</figure>\n",
-      figure.wide ? " wide" : "", figure.svg_markup, figure.legend_markup, escape(figure.caption),
+      width_style(figure.width), figure.svg_markup, figure.legend_markup, escape(figure.caption),
       details_markup("Numbers", table_markup(figure.numbers)));
 }
 

@@ -30,12 +30,15 @@ struct Table {
 
 std::string table_markup(const Table& table);
 
+/// `wide` scrolls sideways on a narrow screen, `middle` shrinks to it but does not fill a wide one.
+enum class FigureWidth { column, middle, wide };
+
 /// A drawing with what stands below it; `numbers` opens on a click.
 struct Figure {
   std::string svg_markup;
   std::string caption;
   Table numbers;
-  bool wide = false;  ///< scrolls sideways on a narrow screen
+  FigureWidth width = FigureWidth::column;
   std::string legend_markup = {};
 };
 

@@ -141,9 +141,9 @@ std::vector<Point> smoothed(const std::vector<Point>& points) {
   for (std::size_t i = 0; i < points.size(); ++i) sums[i + 1] = sums[i] + points[i].y;
   std::vector<Point> smooth;
   for (std::size_t i = 0; i < points.size(); ++i) {
-    const std::size_t near = std::min({reach, i, points.size() - 1 - i});
-    const double sum = sums[i + near + 1] - sums[i - near];
-    smooth.push_back({points[i].x, sum / static_cast<double>(2 * near + 1)});
+    const std::size_t begin = i - std::min(reach, i);
+    const std::size_t end = std::min(i + reach + 1, points.size());
+    smooth.push_back({points[i].x, (sums[end] - sums[begin]) / static_cast<double>(end - begin)});
   }
   return smooth;
 }

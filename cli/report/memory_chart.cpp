@@ -11,7 +11,7 @@
 namespace convoy::cli {
 namespace {
 
-constexpr double kWidth = 760;
+constexpr double kWidth = 620;
 constexpr double kLeft = 100;
 constexpr double kRight = kWidth - 110;  // a bar's number stands behind it
 constexpr double kBar = 16;
@@ -95,7 +95,7 @@ std::string memory_markup(const RunRecord& run, const std::string& id) {
   return figure_markup({.svg_markup = draw_bars(workers, id).markup(),
                         .caption = caption,
                         .numbers = table_of(workers),
-                        .wide = true});
+                        .width = FigureWidth::middle});
 }
 
 }  // namespace convoy::cli

@@ -74,17 +74,25 @@ std::string layout_text(const RunRecord& run) {
   return text + ", on " + setting("device_names");
 }
 
-/// The parts of a report in order, each a heading and markup, or a word why it is left out.
+/// The parts of a report in order. Those without data are named at the end, with what they lack.
 class Body {
  public:
-  void part(const std::string& title, const std::string& markup, const std::string& why_not) {
-    text_ += heading(2, title) + (markup.empty() ? paragraph(why_not, "soft") : markup);
+  void part(const std::string& title, const std::string& markup, const std::string& lack) {
+    if (markup.empty()) {
+      left_out_ += (left_out_.empty() ? "" : "; ") + title + " (" + lack + ")";
+    } else {
+      text_ += heading(2, title) + markup;
+    }
   }
   void add(const std::string& markup) { text_ += markup; }
-  const std::string& text() const { return text_; }
+  std::string text() const {
+    if (left_out_.empty()) return text_;
+    return text_ + heading(2, "Left out") + paragraph(left_out_ + ".", "soft");
+  }
 
  private:
   std::string text_;
+  std::string left_out_;
 };
 
 /// `make(run, id)` of each run that has the part, under the run's name where there are several.
@@ -120,21 +128,20 @@ void add_worker_parts(const std::vector<RunRecord>& runs, std::size_t most_boxes
                 [&](const RunRecord& run, const std::string& id) {
                   return gantt_markup(run, id, most_boxes / runs.size());
                 }),
-            "Left out: there is no `spans` line in the metrics.");
+            "no `spans` line in the metrics");
   body.part("Where the time goes", of_each(runs, "time", has_workers, breakdown_markup),
-            "Left out: there is no `bubble` line in the metrics.");
+            "no `bubble` line in the metrics");
   body.part("Memory", of_each(runs, "memory", has_workers, memory_markup),
-            "Left out: the metrics do not tell of any worker's memory.");
+            "no worker's memory in the metrics");
 }
 
 std::string html_of(const std::vector<RunRecord>& runs, std::size_t most_boxes) {
   Body body;
   body.add(head_markup(runs));
-  body.part("Curves", curves_markup(runs), "Left out: there are no `step` lines.");
-  body.part("Split sweep", split_markup(runs),
-            "Left out: there are no lines of `bench split --json`.");
+  body.part("Curves", curves_markup(runs), "no `step` lines");
+  body.part("Split sweep", split_markup(runs), "no lines of `bench split --json`");
   add_worker_parts(runs, most_boxes, body);
-  body.part("Settings", settings_markup(runs), "Left out: there is no `run` line.");
+  body.part("Settings", settings_markup(runs), "no `run` line");
   return page(title_of(runs), body.text());
 }
 

@@ -200,7 +200,7 @@ std::string split_markup(const std::vector<RunRecord>& runs) {
                         .caption = "Images/s of a training step by split. Bars: one deviation over "
                                    "repeats. Dashed: the whole batch in one piece.",
                         .numbers = table_of(runs),
-                        .wide = true}) +
+                        .width = FigureWidth::middle}) +
          facts_markup(runs);
 }
 

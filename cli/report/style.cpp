@@ -48,9 +48,9 @@ p{margin:.4em 0;max-width:80ch;overflow-wrap:anywhere}.soft{color:var(--soft)}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,460px),1fr));gap:8px 28px}
 figure{margin:10px 0;min-width:0}figcaption{color:var(--soft);font-size:.9rem;margin:.2em 0 .4em;max-width:90ch}
 figure svg{display:block;width:100%;height:auto}
-.scroll{overflow-x:auto;overscroll-behavior-x:contain}.wide svg{min-width:760px}
+.scroll{overflow-x:auto;overscroll-behavior-x:contain}.wide svg{min-width:760px}.middle svg{max-width:900px}
 table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums;margin:6px 0}
-caption{text-align:left;color:var(--soft);padding:2px 0 4px}
+caption{text-align:left;color:var(--soft);padding:2px 0 4px}caption span{display:block;max-width:min(88vw,90ch)}
 th,td{padding:3px 10px 3px 0;text-align:right;border-bottom:1px solid var(--grid);vertical-align:top;white-space:nowrap}
 th{font-weight:600}th:first-child,td:first-child,.left td,.left th{text-align:left}
 .left td{white-space:normal;overflow-wrap:anywhere;min-width:7em}
@@ -65,7 +65,8 @@ details{margin:.3em 0}summary{cursor:pointer;color:var(--soft);font-size:.9rem}
 .k-transfer{background:var(--transfer)}.k-slot_full{background:var(--slot_full)}.k-all_reduce{background:var(--all_reduce)}
 .k-loader{background:var(--loader)}.k-host{background:var(--host)}
 @media print{.scroll{overflow:visible}main{max-width:none}}
-@media (max-width:500px){main{padding:10px 14px 32px}h1{font-size:1.3rem}}
+@media (max-width:500px){main{padding:10px 14px 32px}h1{font-size:1.3rem}
+.charts svg text,.middle svg text{font-size:17px}.charts svg text.small,.middle svg text.small{font-size:15px}}
 )css";
 }
 
