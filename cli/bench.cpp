@@ -77,6 +77,7 @@ int bench_step_in(Options& options, const JobGroup& processes) {
                       common_facts(options.settings, settings_json(options)));
   }
   Settings& settings = options.settings;
+  settings.stages = "1";  // what a variable says of them is not for this command
   settings.image_size = settings.image_size.value_or(kImageSize);
   settings.threads = threads_per_worker(settings, processes.group());
   for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);

@@ -32,18 +32,15 @@ std::string no_effect(const std::string& flag, const char* where) {
 
 void check_layout(const Settings& settings) {
   check_devices(settings.devices);
-  CONVOY_CHECK(settings.stages == "1", "--stages {}: this build trains the network as one stage",
-               settings.stages);
-  CONVOY_CHECK(settings.cut == "auto", "--cut {}: one stage has no cut, expected auto",
+  CONVOY_CHECK(settings.stages != "auto", "--stages auto is not in this build yet");
+  CONVOY_CHECK(settings.cut == "auto" || settings.stages != "1",
+               "--cut {}: one stage has no cut; say how many there are with --stages",
                settings.cut);
-  CONVOY_CHECK(!settings.recompute, "--recompute is not in this build yet");
   CONVOY_CHECK(settings.comm != "nccl",
                "--comm nccl is not in this build yet, expected auto, thread or mpi");
   CONVOY_CHECK(!(settings.micro_batch_size && settings.micro_batches),
                "--micro-batch-size {} and --micro-batches {} exclude each other",
                settings.micro_batch_size.value_or(0), settings.micro_batches.value_or(0));
-  CONVOY_CHECK(settings.schedule.find_first_of("./") == std::string::npos,
-               "--schedule {}: schedules from files are not in this build yet", settings.schedule);
 }
 
 void check_numbers(const Settings& settings) {
@@ -82,26 +79,6 @@ void check_settings(Options& options) {
   check_run(settings);
 }
 
-void check_replicas(const Settings& settings, int workers) {
-  CONVOY_CHECK(!settings.replicas || *settings.replicas == workers,
-               "--replicas {}: there are {} worker(s), one a device of each process",
-               settings.replicas.value_or(0), workers);
-}
-
-void check_one_worker(const Settings& settings, const std::string& command,
-                      const Environment& environment) {
-  CONVOY_CHECK(settings.devices.size() == 1, "--devices {}: {} works on one device, {} are given",
-               fmt::join(settings.devices, ","), command, settings.devices.size());
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
-    const char* size = environment(variable);
-    if (!size || !*size) continue;
-    CONVOY_CHECK(std::string_view(size) == "1",
-                 "{} is {}, but {} works as one process: start it without the launcher", variable,
-                 size, command);
-    return;
-  }
-}
-
 std::vector<std::string> device_warnings(const Settings& settings, int workers) {
   std::vector<std::string> warnings;
   const int cores = allowed_cores();
@@ -122,13 +99,23 @@ std::vector<std::string> device_warnings(const Settings& settings, int workers) 
   return warnings;
 }
 
-std::vector<std::string> idle_notes(const Options& options, int workers) {
+std::vector<std::string> idle_notes(const Options& options, const Layout& layout) {
   std::vector<std::string> notes;
-  for (const char* name : {"schedule", "stages-per-worker"}) {
-    if (was_given(options, name)) notes.push_back(no_effect(name, "with one stage"));
-  }
-  for (const char* name : {"comm", "comm-timeout"}) {
-    if (workers == 1 && was_given(options, name)) notes.push_back(no_effect(name, "on one device"));
+  const auto note = [&](const std::string& name, bool idle, const char* where) {
+    if (idle && was_given(options, name)) notes.push_back(no_effect(name, where));
+  };
+  const bool one_stage = layout.stages() == 1;
+  note("schedule", one_stage, "with one stage");
+  note("stages-per-worker", one_stage, "with one stage");
+  note("stages-per-worker", !one_stage && options.settings.schedule != "interleaved",
+       "without --schedule interleaved");
+  for (const char* name : {"comm", "comm-timeout"})
+    note(name, layout.world() == 1, "on one device");
+  const bool whole = !options.settings.micro_batches && !options.settings.micro_batch_size;
+  if (!one_stage && whole) {
+    notes.push_back(
+        "one micro-batch a batch: stages work one after the other; --micro-batches or "
+        "--micro-batch-size let them work at the same time");
   }
   return notes;
 }

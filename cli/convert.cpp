@@ -38,24 +38,22 @@ int run_convert(Options& options) {
                target);
   check_settings(options);
   Options with = with_source(options, source);
-  LoadedNetwork loaded = load_network(with, kImageSize);
-  save_weights(*loaded.network, target);
+  const TrainedNetwork trained = read_trained(with, kImageSize);
+  const std::shared_ptr<Network> network = make_network(trained, with.settings);
+  save_weights(*network, target);
   print_notes(options.notes);
-  print_notes(loaded.notes);
-  std::size_t entries = loaded.network->state_dict().size();
-  std::int64_t parameters = loaded.network->parameter_count();
-  std::string hash = weights_hash(*loaded.network);
+  print_notes(trained.notes);
+  std::size_t entries = network->state_dict().size();
+  std::int64_t parameters = network->parameter_count();
+  std::string hash = weights_hash(*network);
   if (options.json) {
-    JsonObject line{{"from", source},
-                    {"to", target},
-                    {"model", loaded.network->name()},
-                    {"entries", entries},
-                    {"parameters", parameters},
-                    {"weights_hash", hash}};
+    JsonObject line{{"from", source},           {"to", target},
+                    {"model", network->name()}, {"entries", entries},
+                    {"parameters", parameters}, {"weights_hash", hash}};
     print_line(line.text());
   } else {
     print_line(fmt::format("wrote {}: {}, {} entries, {} parameters, weights hash {}", target,
-                           loaded.network->name(), entries, grouped(parameters), hash));
+                           network->name(), entries, grouped(parameters), hash));
   }
   return 0;
 }

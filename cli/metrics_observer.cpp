@@ -28,6 +28,8 @@ Options resolved(const Options& options, const RunInfo& info) {
   all.settings.image_size = info.image_size;
   all.settings.bn = info.bn;
   all.settings.replicas = info.replicas;
+  all.settings.stages = std::to_string(info.stages);
+  if (!info.cut.empty()) all.settings.cut = info.cut;
   return all;
 }
 

@@ -31,13 +31,13 @@ std::string text_of(const Logits& logits, const char* separator) {
   return text;
 }
 
-Logits logits_of(const LoadedNetwork& loaded, const Transform& transform, const Image& image) {
+Logits logits_of(Network& network, const Transform& transform, const Image& image) {
   std::vector<float> pixels(static_cast<std::size_t>(transform.count()));
   transform.eval(image, pixels.data());
-  std::int64_t side = loaded.image_size;
-  Tensor weight = loaded.network->parameters().at(0);
+  const std::int64_t side = image_side(transform);
+  Tensor weight = network.parameters().at(0);
   Tensor x = Tensor::from(pixels, {1, 3, side, side}, weight.options());
-  Tensor output = loaded.network->forward(x);
+  Tensor output = network.forward(x);
   return {output.to_vector<double>(), output.dtype() == DType::f64};
 }
 
@@ -74,18 +74,19 @@ std::string rotation_note(std::int64_t images) {
 int run_predict(Options& options) {
   CONVOY_CHECK(!options.operands.empty(), "predict needs an image: convoy predict FILE...");
   check_settings(options);
-  LoadedNetwork loaded = load_network(options, kImageSize);
-  CONVOY_CHECK(!loaded.network->takes_rows(), "predict: {} takes rows of numbers, not images",
-               loaded.network->name());
-  const Transform transform({static_cast<int>(loaded.image_size), loaded.normalisation,
+  TrainedNetwork loaded = read_trained(options, kImageSize);
+  CONVOY_CHECK(!takes_rows(loaded.model), "predict: {} takes rows of numbers, not images",
+               loaded.model);
+  const std::shared_ptr<Network> network = make_network(loaded, options.settings);
+  const Transform transform({static_cast<int>(loaded.image_size), loaded.normalisation(),
                              ResizeRule::centre_crop, AugmentRule::none});
   NoGradScope no_grad;
   std::int64_t rotated = 0;
   for (const std::string& path : options.operands) {
     Image image = read_image_file(path, options.settings.max_pixels);
     if (image.rotated) ++rotated;
-    Logits logits = logits_of(loaded, transform, image);
-    std::vector<Guess> guesses = top_guesses(logits.values, loaded.class_names, kGuesses);
+    Logits logits = logits_of(*network, transform, image);
+    std::vector<Guess> guesses = top_guesses(logits.values, loaded.class_names(), kGuesses);
     auto to_line = options.json ? json_of : text_of_image;
     print_line(to_line(path, guesses, logits, options.logits));
   }

@@ -101,7 +101,13 @@ std::string workers_text(const RunInfo& info) {
     if (!kind.second.empty()) text += " (" + kind.second + ")";
   }
   if (info.world < 2) return text;
-  text += fmt::format(", {} replicas over {}", info.replicas, info.comm);
+  if (info.stages == 1) {
+    text += fmt::format(", {} replicas over {}", info.replicas, info.comm);
+  } else {
+    if (info.replicas > 1) text += fmt::format(", {} replicas", info.replicas);
+    text += fmt::format(", {} stages ({}) over {}, cut at {}", info.stages, info.schedule,
+                        info.comm, info.cut);
+  }
   if (info.running_statistics.empty() || info.bn == "frozen") return text;
   return text + ", running statistics of " + info.running_statistics;
 }

@@ -48,22 +48,18 @@ Normalisation normalisation_of(const Manifest& manifest) {
   return normalisation;
 }
 
-LoadedNetwork from_checkpoint(const Options& options) {
-  LoadedNetwork loaded;
-  std::string folder = step_folder(options.settings.checkpoint, loaded.notes);
+TrainedNetwork from_checkpoint(const Options& options) {
+  TrainedNetwork trained;
+  std::string folder = step_folder(options.settings.checkpoint, trained.notes);
   CheckpointContent content = load_checkpoint(folder);
-  const Manifest& manifest = content.manifest;
-  check_agrees(options, manifest);
-  loaded.network = make_model(manifest.model, manifest.classes);
-  loaded.network->to(dtype_of_precision(options.settings));
-  loaded.network->load_state_dict(to_tensors(content.model));
-  loaded.class_names = manifest.class_names;
-  loaded.classes = manifest.classes;
-  loaded.image_size = options.settings.image_size.value_or(manifest.image_size);
-  loaded.normalisation = normalisation_of(manifest);
-  if (!loaded.notes.empty()) loaded.notes.push_back(fmt::format("weights of {}", folder));
-  loaded.manifest = manifest;
-  return loaded;
+  check_agrees(options, content.manifest);
+  trained.model = content.manifest.model;
+  trained.classes = content.manifest.classes;
+  trained.image_size = options.settings.image_size.value_or(content.manifest.image_size);
+  trained.state = std::move(content.model);
+  trained.manifest = std::move(content.manifest);
+  if (!trained.notes.empty()) trained.notes.push_back(fmt::format("weights of {}", folder));
+  return trained;
 }
 
 /// Outputs of a ResNet's last layer as the file has them; toy and line have theirs anyway.
@@ -76,16 +72,19 @@ std::int64_t classes_in(const SafetensorsFile& file, const std::string& model) {
               file.path, model);
 }
 
-LoadedNetwork from_weights(const Options& options, std::int64_t image_size) {
+TrainedNetwork from_weights(const Options& options, std::int64_t image_size) {
   const Settings& settings = options.settings;
-  LoadedNetwork loaded;
-  SafetensorsFile file = read_safetensors(settings.weights);
-  loaded.classes = settings.classes ? *settings.classes : classes_in(file, settings.model);
-  loaded.network = make_model(settings.model, loaded.classes);
-  loaded.network->to(dtype_of_precision(settings));
-  loaded.notes = load_weights(*loaded.network, settings.weights);
-  loaded.image_size = settings.image_size.value_or(image_size);
-  return loaded;
+  TrainedNetwork trained;
+  trained.model = settings.model;
+  trained.classes = settings.classes
+                        ? *settings.classes
+                        : classes_in(read_safetensors(settings.weights), settings.model);
+  const auto network = make_model_without_values(trained.model, trained.classes);
+  MatchedWeights weights = read_weights(*network, settings.weights);
+  trained.state = std::move(weights.tensors);
+  trained.notes = std::move(weights.notes);
+  trained.image_size = settings.image_size.value_or(image_size);
+  return trained;
 }
 
 }  // namespace
@@ -94,7 +93,15 @@ bool takes_rows(const std::string& model) {
   return model == "toy" || model == "line";
 }
 
-LoadedNetwork load_network(Options& options, std::int64_t image_size) {
+Normalisation TrainedNetwork::normalisation() const {
+  return manifest ? normalisation_of(*manifest) : kImageNetNormalisation;
+}
+
+std::vector<std::string> TrainedNetwork::class_names() const {
+  return manifest ? manifest->class_names : std::vector<std::string>();
+}
+
+TrainedNetwork read_trained(Options& options, std::int64_t image_size) {
   settle_rivals(options, "checkpoint", "weights");
   const Settings& settings = options.settings;
   CONVOY_CHECK(settings.checkpoint.empty() || settings.weights.empty(),
@@ -102,11 +109,29 @@ LoadedNetwork load_network(Options& options, std::int64_t image_size) {
                settings.weights);
   CONVOY_CHECK(!settings.checkpoint.empty() || !settings.weights.empty(),
                "no weights are named; expected --checkpoint DIR or --weights FILE.safetensors");
-  LoadedNetwork loaded =
-      settings.weights.empty() ? from_checkpoint(options) : from_weights(options, image_size);
-  loaded.network->to(prepare_device(settings).device());
-  loaded.network->eval();
-  return loaded;
+  return settings.weights.empty() ? from_checkpoint(options) : from_weights(options, image_size);
+}
+
+TrainedNetwork read_trained(Options& options, std::int64_t image_size, const Ranks& ranks) {
+  TrainedNetwork trained;
+  if (ranks.leads()) trained = read_trained(options, image_size);
+  trained.model = ranks.from_leader(trained.model);
+  trained.classes = std::stoll(ranks.from_leader(std::to_string(trained.classes)));
+  trained.image_size = std::stoll(ranks.from_leader(std::to_string(trained.image_size)));
+  const std::string text =
+      ranks.from_leader(trained.manifest ? manifest_text(*trained.manifest) : std::string());
+  if (!text.empty()) trained.manifest = parse_manifest(text, "the checkpoint of rank 0");
+  trained.state = ranks.arrays_from_leader(std::move(trained.state));
+  return trained;
+}
+
+std::shared_ptr<Network> make_network(const TrainedNetwork& trained, const Settings& settings) {
+  const Device device = prepare_device(settings).device();
+  auto network = make_model_without_values(trained.model, trained.classes);
+  network->materialize(device, dtype_of_precision(settings));
+  network->load_state_dict(to_tensors(trained.state, device));
+  network->eval();
+  return network;
 }
 
 void print_notes(const std::vector<std::string>& notes) {

@@ -10,6 +10,7 @@
 #include "engine/data/dataset.h"
 #include "engine/io/manifest.h"
 #include "engine/nn/network.h"
+#include "engine/train/ranks.h"
 
 namespace convoy::cli {
 
@@ -17,21 +18,29 @@ namespace convoy::cli {
 /// itself would mean to draw its weights.
 bool takes_rows(const std::string& model);
 
-/// A trained network and what its user has to know of its training.
-struct LoadedNetwork {
-  std::shared_ptr<Network> network;  ///< on the device, in --precision, in eval mode
-  std::vector<std::string> class_names;
+/// A trained network in host memory and what its user has to know of its training.
+struct TrainedNetwork {
+  std::string model;
   std::int64_t classes = 0;
   std::int64_t image_size = 0;
-  Normalisation normalisation = kImageNetNormalisation;
   std::optional<Manifest> manifest;  ///< of a checkpoint
+  std::vector<NamedArray> state;
   std::vector<std::string> notes;
+
+  /// The checkpoint's; without one ImageNet's, and no names.
+  Normalisation normalisation() const;
+  std::vector<std::string> class_names() const;
 };
 
 /// The network of --checkpoint (a step folder, or the newest valid one of a run) or of --weights,
 /// whose images have `image_size` unless --image-size or the checkpoint says otherwise. `usage`
 /// without either; `checkpoint` where the files are no good.
-LoadedNetwork load_network(Options& options, std::int64_t image_size);
+TrainedNetwork read_trained(Options& options, std::int64_t image_size);
+/// The leading process reads it for all. Collective; notes are the leader's.
+TrainedNetwork read_trained(Options& options, std::int64_t image_size, const Ranks& ranks);
+
+/// It, on the first of --devices, in --precision and eval mode.
+std::shared_ptr<Network> make_network(const TrainedNetwork& trained, const Settings& settings);
 
 /// Prints notes, or warnings, as messages on stderr.
 void print_notes(const std::vector<std::string>& notes);

@@ -1,9 +1,7 @@
 // `train`: a network, its data, observers, and the exit code.
 #include <memory>
 #include <optional>
-#include <set>
 
-#include "cli/agreement.h"
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/guarded_observer.h"
@@ -23,24 +21,10 @@
 namespace convoy::cli {
 namespace {
 
-// Processes that would not train the same network on the same data stop here.
-void check_agreement(const TrainingJob& job, convoy::Group& group) {
-  Facts facts = common_facts(job.settings, job.settings_json);
-  facts.emplace_back("fingerprint of the data", job.data.fingerprint());
-  facts.emplace_back("training images", std::to_string(job.data.train->size()));
-  check_equal_facts(group.processes(), facts);
-}
-
-// Those of all processes, each once.
-std::set<std::string> all_warnings(const Options& options, const Ranks& ranks) {
-  const int sharing = workers_on_these_cores(ranks);
-  const auto all = ranks.all_texts(device_warnings(options.settings, sharing));
-  return {all.begin(), all.end()};
-}
-
 void tell_before(const Options& options, const Ranks& ranks, Observer& shown) {
-  for (const std::string& text : all_warnings(options, ranks)) shown.on_warning(text);
-  for (const auto& notes : {options.notes, idle_notes(options, ranks.replicas())}) {
+  for (const std::string& text : all_device_warnings(options.settings, ranks))
+    shown.on_warning(text);
+  for (const auto& notes : {options.notes, idle_notes(options, ranks.layout())}) {
     for (const std::string& note : notes) shown.on_note(note);
   }
 }
@@ -50,11 +34,6 @@ std::string stopped_text(const StopOnSignal& stop, const TrainingOutcome& outcom
   return fmt::format("stopped by {} at step {}; {}", signal.empty() ? "another rank" : signal,
                      outcome.end.steps,
                      saves ? "go on with --resume" : "nothing is saved without --checkpoint");
-}
-
-std::unique_ptr<Observer> display_of(const Options& options, bool leads) {
-  if (!leads) return std::make_unique<Observer>();
-  return make_display(options.json, options.settings.data);
 }
 
 /// What the leading process writes to files.
@@ -78,12 +57,13 @@ struct Writers {
 // Every process runs this; the leading one alone shows and writes.
 int train_in(Options& options, const JobGroup& processes) {
   check_settings(options);
-  check_replicas(options.settings, processes.workers());
+  layout_of(options.settings, processes.workers());  // what does not fit is said before all else
   std::optional<StopOnSignal> stop;
   if (processes.group()) stop.emplace();  // one rank that ends alone would be a failure
   TrainingJob job = make_job(options, processes.group());
   if (processes.group()) check_agreement(job, *processes.group());
-  const Ranks ranks(processes.group());
+  settle_cuts(options, job);
+  const Ranks ranks = ranks_of(job);
   std::unique_ptr<Observer> shown = display_of(options, processes.leads());
   tell_before(options, ranks, *shown);
   if (!stop) stop.emplace();  // not before: while data are opened there is nothing to save

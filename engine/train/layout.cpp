@@ -1,8 +1,13 @@
 #include "engine/train/layout.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
+#include <fstream>
+#include <sstream>
 
+#include "engine/parallel/pipeline/schedule_text.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -17,9 +22,29 @@ int stages_of(const Settings& settings) {
   return stages;
 }
 
+// A line of the file is a worker; its stages must be those that a worker of that place has.
+Layout pipeline_of_file(const Settings& settings, int stages) {
+  const Schedule schedule = read_schedule_file(settings.schedule);
+  const std::vector<int> owners = stage_owners(schedule);
+  CONVOY_CHECK(std::ssize(owners) == stages, "--schedule {}: it has {} stages, --stages says {}",
+               settings.schedule, owners.size(), stages);
+  const int workers = schedule.workers();
+  CONVOY_CHECK(stages % workers == 0,
+               "--schedule {}: {} stages on {} workers, which do not divide "
+               "them evenly",
+               settings.schedule, stages, workers);
+  for (int stage = 0; stage < stages; ++stage) {
+    CONVOY_CHECK(owners[stage] == stage % workers,
+                 "--schedule {}: stage {} is worker {}'s, expected worker {}", settings.schedule,
+                 stage, owners[stage], stage % workers);
+  }
+  return {1, workers, stages / workers};
+}
+
 // Pipeline workers of a replica, each with as many stages as the schedule gives it.
 Layout pipeline_of(const Settings& settings) {
   const int stages = stages_of(settings);
+  if (stages > 1 && schedule_is_file(settings)) return pipeline_of_file(settings, stages);
   if (settings.schedule != "interleaved" || stages == 1) return {1, stages, 1};
   const auto each = static_cast<int>(std::min<std::int64_t>(settings.stages_per_worker, 1 << 20));
   CONVOY_CHECK(stages % each == 0,
@@ -56,6 +81,19 @@ Layout layout_of(const Settings& settings, int workers) {
                text, workers, each);
   layout.replicas = workers / each;
   return layout;
+}
+
+bool schedule_is_file(const Settings& settings) {
+  return settings.schedule.find_first_of("./") != std::string::npos;
+}
+
+Schedule read_schedule_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  CONVOY_CHECK(file.good(), "--schedule {}: the file cannot be read: {}", path,
+               std::strerror(errno));
+  return parse_schedule(text.str(), path);
 }
 
 std::string describe(const Layout& layout) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/parallel/pipeline/instruction.h"
 #include "engine/train/settings.h"
 
 namespace convoy {
@@ -30,10 +31,15 @@ struct Layout {
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
-/// The layout of `workers` workers by --stages (a number), --replicas, --schedule and
-/// --stages-per-worker; what is left open follows from the workers. `usage` with all numbers where
-/// they do not fit.
+/// The layout of `workers` workers by --stages (a number), --replicas, --schedule (a file is read)
+/// and --stages-per-worker; what is left open follows from the workers. `usage` with all numbers
+/// where they do not fit.
 Layout layout_of(const Settings& settings, int workers);
+
+/// The table of --schedule FILE. `usage` if it cannot be read or is none.
+Schedule read_schedule_file(const std::string& path);
+/// Whether --schedule names a file, not a known schedule.
+bool schedule_is_file(const Settings& settings);
 
 /// "2 replicas x 2 stages".
 std::string describe(const Layout& layout);

@@ -24,6 +24,10 @@ struct RunInfo {
   std::vector<std::int64_t> threads;      ///< of each worker
   std::vector<std::string> hosts;         ///< of each process
   std::int64_t replicas = 1;
+  std::int64_t stages = 1;
+  std::int64_t stages_per_worker = 1;
+  std::string cut;         ///< first layer of each later stage; empty: one stage
+  std::string schedule;    ///< empty: one stage
   std::int64_t world = 1;  ///< workers of all processes
   std::string comm;        ///< how they talk to each other; empty: there is one
   /// Whose running statistics of batch norm are the network's: "replica 0", "all replicas".

@@ -154,6 +154,7 @@ TrainingReplica make_replica(const TrainingJob& job, const Settings& settings, s
   replica.options = runner_options(settings, which);
   if (which > 0) CONVOY_CHECK(job.make_network, "training: nothing makes a second network");
   replica.network = which == 0 ? job.network : job.make_network();
+  replica.network->materialize(replica.options.device, replica.options.dtype, settings.seed);
   replica.network->to(replica.options.dtype);
   replica.network->to(replica.options.device);
   set_batch_norm_mode(*replica.network, batch_norm_mode(settings));

@@ -55,6 +55,13 @@ void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info)
   append(info.threads, ranks.all_numbers(threads));
   info.replicas = ranks.replicas();
   info.world = ranks.workers();
+  const Layout& layout = ranks.layout();
+  info.stages = layout.stages();
+  info.stages_per_worker = layout.stages_per_worker;
+  if (layout.stages() > 1) {
+    info.cut = job.settings.cut;
+    info.schedule = job.settings.schedule;
+  }
   if (!ranks.group()) return;
   info.hosts = ranks.all_texts({ranks.group()->world().host});
   info.comm = ranks.group()->backend();
