@@ -53,7 +53,8 @@ void RunCheckpoints::save(const ProgressState& state, StepRunner& runner) {
   if (!writes() || saved_ == state) return;
   saved_ = state;
   ranks_.enter(Activity::saving);
-  if (ranks_.leads()) write(state, runner.tensors());
+  TrainingTensors tensors = runner.tensors();
+  if (ranks_.leads()) write(state, std::move(tensors));
   ranks_.enter(Activity::computing);
   ranks_.barrier();  // what follows may count on the checkpoint
 }

@@ -54,6 +54,12 @@ struct EvalSums {
   }
 };
 
+/// A network's outputs for the images of a batch, row by row.
+struct Outputs {
+  std::int64_t width = 0;
+  std::vector<double> values;
+};
+
 /// Time spent adding gradients over replicas, since the runner was made.
 struct ReduceSeconds {
   double all = 0;
@@ -80,6 +86,10 @@ class StepRunner {
   /// Sums over a batch with running statistics, without changing anything.
   virtual EvalSums evaluate(const HostBatch& batch) = 0;
 
+  /// The outputs for a batch with running statistics, those of all replicas in order: complete in
+  /// the process of rank 0, elsewhere none.
+  virtual Outputs predict(const HostBatch& batch) = 0;
+
   /// Gives all replicas the running statistics of replica 0, where each has its own: those are the
   /// network's. Before evaluations, checkpoints and hashes.
   virtual void settle_statistics() {}
@@ -89,9 +99,11 @@ class StepRunner {
   /// Of this process's first replica.
   virtual ReduceSeconds reduce_seconds() const { return {}; }
 
-  /// Copies for a checkpoint, of this process's first replica; for this process alone. `numerics`
-  /// if a weight is not finite.
+  /// Copies for a checkpoint, of replica 0: complete in the process of rank 0, elsewhere none.
+  /// `numerics` if a weight is not finite.
   virtual TrainingTensors tensors() = 0;
+  /// The gradients of the last step before clipping, in the order of parameters; as tensors().
+  virtual std::vector<NamedArray> gradients() = 0;
   /// Bytes of the values that a checkpoint will hold, optimizer state included.
   virtual std::uint64_t tensor_bytes() const = 0;
   /// Takes over a checkpoint's tensors, in each replica of this process.

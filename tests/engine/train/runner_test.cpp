@@ -39,7 +39,7 @@ struct Fixture {
 };
 
 // lr 0: the gradients can be read after the step.
-Fixture make(LocalRunnerOptions options, BatchNormMode mode, const char* model = "resnet18") {
+Fixture make(RunnerOptions options, BatchNormMode mode, const char* model = "resnet18") {
   options.device = "cpu:0";
   Fixture fixture;
   fixture.network = make_model(model, 3, 1);
@@ -85,7 +85,7 @@ TEST_CASE("with frozen batch norm every division gives the gradient of the whole
   const StepResult expected = step(whole, {batch_of(8)});
   const std::vector<MicroBatchRule> rules = {{.size = 3}, {.count = 3}, {.count = 9}, {.size = 1}};
   for (const MicroBatchRule& rule : rules) {
-    LocalRunnerOptions options;
+    RunnerOptions options;
     options.micro_batches = rule;
     Fixture parts = make(options, BatchNormMode::frozen);
     const StepResult result = step(parts, {batch_of(8)});
@@ -100,7 +100,7 @@ TEST_CASE("with frozen batch norm every division gives the gradient of the whole
 }
 
 TEST_CASE("deferred batch norm commits once a batch, with the statistics of the whole batch") {
-  LocalRunnerOptions options;
+  RunnerOptions options;
   options.micro_batches = {.count = 3};
   Fixture deferred = make(options, BatchNormMode::deferred);
   Fixture whole = make({}, BatchNormMode::micro);
@@ -118,7 +118,7 @@ TEST_CASE("deferred batch norm commits once a batch, with the statistics of the 
 }
 
 TEST_CASE("the gradient norm is the one before clipping, and clipping bounds the update") {
-  LocalRunnerOptions options;
+  RunnerOptions options;
   options.clip_grad = 0.5;
   Fixture clipped = make(options, BatchNormMode::micro);
   const auto before = to_arrays(clipped.network->named_parameters());

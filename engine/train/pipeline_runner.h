@@ -1,0 +1,72 @@
+// The step on several workers, those of this process and of others, in any layout: replicas of the
+// network, each over one worker or over a row of them. Each worker does its line of a table that
+// was proved; gradients are added over the replicas of a stage while backward goes on.
+//
+//     replica 0   worker 0: stage 0 <-> worker 1: stage 1
+//                     |  reducer            |  reducer
+//     replica 1   worker 2: stage 0 <-> worker 3: stage 1
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.h"
+#include "engine/train/stage_worker.h"
+#include "engine/train/window_tables.h"
+#include "engine/train/worker_threads.h"
+
+namespace convoy {
+
+struct PipelineOptions {
+  Layout layout;
+  std::vector<int> cuts;  ///< places of the network before which stages begin, but the first one
+  Shape sample;           ///< of one image: (1, 3, H, W) or (1, features)
+  Division division;      ///< how a batch is divided; its rule is that of the workers
+  ScheduleOptions schedule;
+  BucketLimits buckets;
+  int slots = 2;  ///< messages that a link holds at either end
+};
+
+class PipelineRunner : public StepRunner {
+ public:
+  /// `workers`: one for each local worker of `group`, which outlives this; all networks have the
+  /// same layers. Collective. `usage` for a layout that does not fit the group, or cuts that leave
+  /// a stage empty.
+  PipelineRunner(Group& group, std::vector<WorkerParts> workers, const PipelineOptions& options);
+  ~PipelineRunner() override;
+
+  /// Makes and proves the tables of windows of these shapes (Window::shares), before any runs.
+  void prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& windows);
+
+  StepResult step(const Window& window, BatchFeed& feed) override;
+  EvalSums evaluate(const HostBatch& batch) override;
+  Outputs predict(const HostBatch& batch) override;
+  void settle_statistics() override;
+  std::vector<std::string> weights_hashes() override;
+  ReduceSeconds reduce_seconds() const override;
+  TrainingTensors tensors() override;
+  std::vector<NamedArray> gradients() override;
+  std::uint64_t tensor_bytes() const override;
+  void load(const TrainingTensors& tensors) override;
+
+ private:
+  void run(const std::function<void(StageWorker&)>& work);
+  const ScheduleLine& line_of(const Schedule& schedule, const StageWorker& worker) const;
+  MicroBatchPlan forward_plan(const HostBatch& batch) const;
+  /// Parts that replica's workers give, together at its first one; the others get none.
+  std::vector<NamedArray> joined(StageWorker& worker, int replica, std::vector<NamedArray> mine);
+  void sort_as_one_device(std::vector<NamedArray>& arrays) const;
+
+  Group& group_;
+  const PipelineOptions options_;
+  PipelineSetup setup_;
+  const std::int64_t width_;  // of an output
+  const DType dtype_;
+  WindowTables tables_;
+  std::vector<std::unique_ptr<StageWorker>> workers_;
+  WorkerThreads threads_;
+};
+
+}  // namespace convoy

@@ -1,0 +1,129 @@
+// One worker of a pipeline: its stages, its links, its part of the agreements. It does what its
+// line of the schedule says.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/group.h"
+#include "engine/nn/network.h"
+#include "engine/optim/optimizer.h"
+#include "engine/parallel/pipeline/stage.h"
+#include "engine/parallel/reducer.h"
+#include "engine/train/agreement.h"
+#include "engine/train/stage_links.h"
+
+namespace convoy {
+
+/// What all workers of a job have in common.
+struct PipelineSetup {
+  Layout layout;
+  StageMap map;
+  bool together = false;  ///< batch norm joins micro-batch k of all replicas
+  BucketLimits buckets;
+  int slots = 2;  ///< messages that a link holds at either end
+};
+
+/// What one worker brings.
+struct WorkerParts {
+  std::shared_ptr<Network> network;  ///< the layers of its stages have values
+  std::function<std::unique_ptr<Optimizer>(NamedTensors)> make_optimizer;
+  RunnerOptions options;
+  std::uint64_t seed = 0;  ///< of layers whose values are not there yet
+};
+
+/// A window's work as a worker sees it.
+struct WindowWork {
+  const Window& window;
+  const MicroBatchPlan& plan;
+  const ScheduleLine& line;
+  BatchFeed& feed;
+};
+
+/// Forwards alone, of one batch.
+struct ForwardWork {
+  const HostBatch& batch;
+  const MicroBatchPlan& plan;
+  const ScheduleLine& line;  ///< RA, F and SA
+};
+
+class StageWorker {
+ public:
+  /// `local`: its number among those of its process. Collective; `group` and `setup` outlive it.
+  StageWorker(Group& group, int local, const PipelineSetup& setup, WorkerParts parts);
+  ~StageWorker();
+
+  int rank() const { return rank_; }
+  int replica() const { return replica_; }
+
+  // Collective, all on the worker's thread.
+
+  StepResult step(const WindowWork& work);
+  EvalSums evaluate(const ForwardWork& work);
+  /// Outputs of its replica's images where it has the last stage, else none.
+  std::vector<double> predict(const ForwardWork& work);
+  /// Replica 0's running statistics to all replicas.
+  void send_statistics();
+
+  // Not collective.
+
+  std::vector<NamedArray> state();
+  std::vector<NamedArray> optimizer_state() const;
+  std::vector<NamedArray> gradients() const;
+  std::int64_t optimizer_steps() const;
+  std::size_t states_per_parameter() const;
+  void load(const TrainingTensors& tensors);
+  ReduceTimes reduce_times() const;
+  HostCommunicator& control() { return *control_; }
+
+ private:
+  /// A stage with what training adds to it.
+  struct Held;
+
+  bool has_last_stage() const;
+  Held& held(int stage);
+  bool is_here(int stage) const;
+
+  void begin(const WindowWork& work);
+  void run(const WindowWork& work, std::size_t place);
+  void forward(const WindowWork& work, const Instruction& at);
+  std::vector<Tensor> inputs_of(const WindowWork& work, const Instruction& at);
+  void check_forward(Held& held, int k, const std::vector<Tensor>& outputs);
+  void backward(const WindowWork& work, const Instruction& at, bool whole);
+  void backward_weights(const WindowWork& work, const Instruction& at);
+  void arm_if_last(const WindowWork& work, const Instruction& at);
+  void begin_reduction(const WindowWork& work, const Instruction& at);
+  void finish(const WindowWork& work);
+  void settle_layouts(const WindowWork& work);
+  void finish_batches(const WindowWork& work, std::int64_t through);
+  BatchRange images_of(const HostBatch& batch, const MicroBatch& micro_batch) const;
+  BatchRange labels_of(const HostBatch& batch, const MicroBatch& micro_batch) const;
+  /// Runs the line; `see` gets the outputs of the last stage.
+  void infer(const ForwardWork& work,
+             const std::function<void(int k, const std::vector<Tensor>& inputs, Tensor)>& see);
+  void synchronize() const;
+
+  const PipelineSetup& setup_;
+  HostCommunicator& group_;
+  ProgressBoard& board_;
+  const int rank_;
+  const int replica_;
+  const RunnerOptions options_;
+  const LossHead head_;
+  std::unique_ptr<HostCommunicator> control_;
+  std::unique_ptr<HostCommunicator> replicas_;  // the workers of this position
+  std::vector<std::unique_ptr<Held>> held_;
+  StageLinks links_;
+  Agreement agreement_;
+  StateClock clock_;
+  Findings findings_;
+  StepResult result_;
+  std::int64_t step_ = 0;
+  std::int64_t batches_done_ = 0;
+  int steps_left_ = 0;  // ST of the line that were not met yet
+};
+
+}  // namespace convoy
