@@ -3,15 +3,8 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <set>
 #include <string_view>
 
-#include "engine/nn/layers.h"
-#include "engine/nn/state.h"
-#include "engine/train/defaults.h"
-#include "engine/train/local_runner.h"
-#include "engine/train/pipeline_runner.h"
-#include "engine/train/stage_cuts.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
@@ -136,91 +129,6 @@ DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t
   options.features = features;
   options.targets = targets;
   return open_data(parse_data_spec(settings.data), options);
-}
-
-namespace {
-
-RunnerOptions runner_options(const Settings& settings, std::size_t which) {
-  RunnerOptions options;
-  options.device = prepare_device(settings, which).device();
-  options.dtype = dtype_of_precision(settings);
-  options.loss = settings.loss == "mse" ? LossKind::mse : LossKind::cross_entropy;
-  options.label_smoothing = settings.label_smoothing;
-  options.clip_grad = settings.clip_grad;
-  options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
-  options.recompute = settings.recompute;
-  return options;
-}
-
-WorkerParts make_worker(const TrainingJob& job, const Settings& settings, std::size_t which) {
-  WorkerParts worker;
-  worker.options = runner_options(settings, which);
-  if (which > 0) CONVOY_CHECK(job.make_network, "training: nothing makes a second network");
-  worker.network = which == 0 ? job.network : job.make_network();
-  set_batch_norm_mode(*worker.network, batch_norm_mode(settings));
-  worker.make_optimizer = [settings](NamedTensors parameters) {
-    return make_optimizer(settings, std::move(parameters));
-  };
-  worker.seed = settings.seed;
-  return worker;
-}
-
-// Two workers on one device would wait for each other in one queue. Kinds round differently: from
-// the first update on, replicas would not have the same weights.
-void check_devices(const std::vector<std::string>& devices, int workers) {
-  CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)", devices.size(),
-               workers);
-  std::set<Device> seen;
-  for (const std::string& name : devices) {
-    CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
-                 to_string(Device(name)));
-    CONVOY_CHECK(Device(name).type == Device(devices.front()).type,
-                 "--devices: {} and {} are of different kinds, which round differently",
-                 to_string(Device(devices.front())), to_string(Device(name)));
-  }
-}
-
-PipelineOptions pipeline_options(const TrainingJob& job, const Settings& settings,
-                                 const Ranks& ranks) {
-  PipelineOptions options;
-  const Network& network = *job.network;
-  options.layout = ranks.layout();
-  if (options.layout.stages() > 1) {
-    options.cuts = choose_cuts(job, ranks);
-    if (schedule_is_file(settings)) {
-      options.schedule.table = read_schedule_file(settings.schedule);
-      options.schedule.table_source = settings.schedule;
-    } else {
-      options.schedule.name = settings.schedule;
-    }
-  }
-  options.sample = network.takes_rows() ? Shape{1, network.in()}
-                                        : Shape{1, network.in(), job.image_size, job.image_size};
-  options.division = division_of(settings, ranks.replicas());
-  options.buckets = job.buckets;
-  return options;
-}
-
-}  // namespace
-
-std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
-  const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
-  const Ranks ranks = ranks_of(job);
-  check_devices(settings.devices, ranks.local_workers());
-  std::vector<WorkerParts> workers;
-  for (std::size_t i = 0; i < settings.devices.size(); ++i) {
-    workers.push_back(make_worker(job, settings, i));
-  }
-  if (job.group) {
-    return std::make_unique<PipelineRunner>(*job.group, std::move(workers),
-                                            pipeline_options(job, settings, ranks));
-  }
-  WorkerParts& only = workers.front();
-  only.network->materialize(only.options.device, only.options.dtype, only.seed);
-  only.network->to(only.options.dtype);
-  only.network->to(only.options.device);
-  auto optimizer = only.make_optimizer(only.network->named_parameters());
-  return std::make_unique<LocalRunner>(std::move(only.network), std::move(optimizer), only.options);
 }
 
 }  // namespace convoy

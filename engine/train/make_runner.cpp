@@ -1,0 +1,128 @@
+// From a job to the workers that carry it out: one alone, or a pipeline of any layout.
+#include <map>
+#include <set>
+
+#include "engine/nn/layers.h"
+#include "engine/train/defaults.h"
+#include "engine/train/local_runner.h"
+#include "engine/train/pipeline_runner.h"
+#include "engine/train/setup.h"
+#include "engine/train/stage_cuts.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+
+std::unique_ptr<Optimizer> make_optimizer(const Settings& s, NamedTensors parameters) {
+  if (s.optimizer == "sgd") {
+    return std::make_unique<Sgd>(std::move(parameters), SgdOptions{.lr = *s.lr,
+                                                                   .momentum = s.momentum,
+                                                                   .weight_decay = *s.weight_decay,
+                                                                   .nesterov = s.nesterov});
+  }
+  if (s.optimizer == "lars") {
+    return std::make_unique<Lars>(std::move(parameters),
+                                  LarsOptions{.lr = *s.lr,
+                                              .momentum = s.momentum,
+                                              .weight_decay = *s.weight_decay,
+                                              .nesterov = s.nesterov});
+  }
+  CONVOY_CHECK(s.optimizer == "adamw", "optimizer: '{}' is none of sgd, lars, adamw", s.optimizer);
+  return std::make_unique<Adamw>(std::move(parameters),
+                                 AdamwOptions{.lr = *s.lr, .weight_decay = *s.weight_decay});
+}
+
+namespace {
+
+RunnerOptions runner_options(const Settings& settings, std::size_t which) {
+  RunnerOptions options;
+  options.device = prepare_device(settings, which).device();
+  options.dtype = dtype_of_precision(settings);
+  options.loss = settings.loss == "mse" ? LossKind::mse : LossKind::cross_entropy;
+  options.label_smoothing = settings.label_smoothing;
+  options.clip_grad = settings.clip_grad;
+  options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
+  options.recompute = settings.recompute;
+  return options;
+}
+
+// Two workers on one device would wait for each other in one queue. Kinds round differently: from
+// the first update on, replicas would not have the same weights.
+void check_devices(const std::vector<std::string>& devices, int workers) {
+  CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)", devices.size(),
+               workers);
+  std::set<Device> seen;
+  for (const std::string& name : devices) {
+    CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
+                 to_string(Device(name)));
+    CONVOY_CHECK(Device(name).type == Device(devices.front()).type,
+                 "--devices: {} and {} are of different kinds, which round differently",
+                 to_string(Device(devices.front())), to_string(Device(name)));
+  }
+}
+
+// A network for each replica of this process: its workers have different layers of it.
+std::vector<WorkerParts> make_workers(const TrainingJob& job, const Settings& settings,
+                                      const Ranks& ranks) {
+  std::vector<WorkerParts> workers;
+  std::map<int, std::shared_ptr<Network>> networks;
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) {
+    const int rank = ranks.first_worker() + static_cast<int>(i);
+    std::shared_ptr<Network>& network = networks[ranks.layout().replica_of(rank)];
+    if (!network) {
+      CONVOY_CHECK(i == 0 || job.make_network, "training: nothing makes a second network");
+      network = i == 0 ? job.network : job.make_network();
+      set_batch_norm_mode(*network, batch_norm_mode(settings));
+    }
+    WorkerParts& worker = workers.emplace_back();
+    worker.network = network;
+    worker.seed = settings.seed;
+    worker.options = runner_options(settings, i);
+    worker.make_optimizer = [settings](NamedTensors parameters) {
+      return make_optimizer(settings, std::move(parameters));
+    };
+  }
+  return workers;
+}
+
+std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts) {
+  Network& network = *parts.network;
+  network.materialize(parts.options.device, parts.options.dtype, parts.seed);
+  network.to(parts.options.dtype);
+  network.to(parts.options.device);
+  auto optimizer = parts.make_optimizer(network.named_parameters());
+  return std::make_unique<LocalRunner>(std::move(parts.network), std::move(optimizer),
+                                       parts.options);
+}
+
+PipelineOptions pipeline_options(const TrainingJob& job, const Settings& settings,
+                                 const Ranks& ranks) {
+  const Network& network = *job.network;
+  PipelineOptions options;
+  options.layout = ranks.layout();
+  options.cuts = choose_cuts(job, ranks);
+  options.sample = network.takes_rows() ? Shape{1, network.in()}
+                                        : Shape{1, network.in(), job.image_size, job.image_size};
+  options.division = division_of(settings, ranks.replicas());
+  options.buckets = job.buckets;
+  if (ranks.layout().stages() == 1) return options;
+  options.schedule.name = settings.schedule;
+  if (schedule_is_file(settings)) {
+    options.schedule.table = read_schedule_file(settings.schedule);
+    options.schedule.table_source = settings.schedule;
+  }
+  return options;
+}
+
+}  // namespace
+
+std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
+  const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
+  const Ranks ranks = ranks_of(job);
+  check_devices(settings.devices, ranks.local_workers());
+  std::vector<WorkerParts> workers = make_workers(job, settings, ranks);
+  if (!job.group) return make_local_runner(std::move(workers.front()));
+  return std::make_unique<PipelineRunner>(*job.group, std::move(workers),
+                                          pipeline_options(job, settings, ranks));
+}
+
+}  // namespace convoy
