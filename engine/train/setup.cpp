@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "engine/optim/optimizer.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
