@@ -1,6 +1,6 @@
 // Convoy's C++ interface, all of it: tensors, ops, modules, optimizers, files, process groups, data
-// parallelism, pipelines, networks by name. Names follow PyTorch's C++ interface where the thing is the same.
-// To build with it: g++ -std=c++20 program.cpp $(pkg-config --cflags --libs convoy)
+// parallelism, pipelines, networks by name. Names follow PyTorch's C++ interface where the thing is
+// the same. To build with it: g++ -std=c++20 program.cpp $(pkg-config --cflags --libs convoy)
 #pragma once
 
 #if __cplusplus < 202002L
