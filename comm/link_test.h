@@ -14,13 +14,14 @@ struct LinkReport {
   int from = 0;
   int to = 0;
   double latency_s = 0;       ///< of a small message, one way
-  double bytes_per_s = 0;     ///< of the largest one, while another comes the other way
+  double bytes_per_s = 0;     ///< of large ones, while others go the other way
   double clock_offset_s = 0;  ///< the steady clock of `from` minus that of `to`
 };
 
 struct LinkTestOptions {
   double limit = 5;  ///< seconds for the whole test of a pair
-  std::vector<std::size_t> sizes = {1024, 16384, 262144, 4194304, 16777216};  ///< bytes
+  /// Bytes; at least one size.
+  std::vector<std::size_t> sizes = {1024, 16384, 262144, 4194304, 16777216};
 };
 
 /// Tests the links to and from each of `peers` (ranks of `group`, each named once), all at once, on

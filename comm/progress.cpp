@@ -1,6 +1,9 @@
 #include "comm/progress.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
+#include <string_view>
 
 #include "comm/clock.h"
 
@@ -51,11 +54,18 @@ const char* name(WaitIn what) {
   return "?";
 }
 
+std::string to_text(const InstructionMark& mark) {
+  const std::string_view op(mark.op.data(), mark.op[1] ? 2 : 1);
+  if (mark.micro_batch < 0) return fmt::format("{} {}", op, mark.stage);
+  return fmt::format("{} {}.{}", op, mark.stage, mark.micro_batch);
+}
+
 ProgressBoard::ProgressBoard() : since_(wall_now()) {}
 
 void ProgressBoard::enter(Activity activity) {
   outer_.store(static_cast<int>(activity));
   activity_.store(static_cast<int>(activity));
+  at_.store({});
   since_.store(wall_now());
   beat();
 }
@@ -69,6 +79,11 @@ void ProgressBoard::end_step(double busy_seconds) {
   const double before = step_seconds_.load();
   const double share = std::clamp(before / kMeanOver, kLeastShare, kMostShare);
   step_seconds_.store(before == 0 ? busy_seconds : before + share * (busy_seconds - before));
+  beat();
+}
+
+void ProgressBoard::begin_instruction(const InstructionMark& mark) {
+  at_.store(mark);
   beat();
 }
 
@@ -94,7 +109,8 @@ Progress ProgressBoard::read() const {
           beats_.load(),
           since_.load(),
           step_seconds_.load(),
-          static_cast<WaitIn>(wait_in_.load())};
+          static_cast<WaitIn>(wait_in_.load()),
+          at_.load()};
 }
 
 }  // namespace convoy

@@ -2,8 +2,10 @@
 // communicators with a few atomic stores, read by the watchdog from another thread.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace convoy {
 
@@ -19,6 +21,20 @@ enum class WaitIn : int { collective, reduce, gather, broadcast, barrier, messag
 /// "collective", "reduce", ...
 const char* name(WaitIn what);
 
+/// Where in a schedule a worker is: an instruction of two letters, its stage, its micro-batch (-1
+/// for instructions that have none).
+struct InstructionMark {
+  std::array<char, 2> op{};  ///< padded with zeros; empty outside of a schedule
+  std::uint16_t stage = 0;
+  std::int32_t micro_batch = -1;
+
+  bool operator==(const InstructionMark&) const = default;
+  explicit operator bool() const { return op[0] != 0; }
+};
+
+/// "RA 1.3", "ST 1".
+std::string to_text(const InstructionMark& mark);
+
 /// One reading. Times are seconds of the system clock since 1970.
 struct Progress {
   Activity activity = Activity::starting;
@@ -28,17 +44,20 @@ struct Progress {
   double since = 0;             ///< when this activity began
   double step_seconds = 0;      ///< of whole steps of late, without waiting: a running mean
   WaitIn wait_in = WaitIn::collective;  ///< what the collective of that number is
+  InstructionMark at;                   ///< of the activity in work, where it follows a schedule
 };
 
 /// Shared by one worker, its communicators and its watchdog. Thread-safe.
 class ProgressBoard {
  public:
   ProgressBoard();
-  /// Begins `activity`; what was done before is over.
+  /// Begins `activity`, outside of a schedule; what was done before is over.
   void enter(Activity activity);
   void begin_step(std::int64_t step);
   /// The step is over; `busy_seconds` of it were the worker's own.
   void end_step(double busy_seconds);
+  /// The worker begins the next instruction of its schedule.
+  void begin_instruction(const InstructionMark& mark);
   /// Something got done.
   void beat() { beats_.fetch_add(1, std::memory_order_relaxed); }
   /// A collective or message begins or ends: the activity is `waiting` in between.
@@ -55,6 +74,8 @@ class ProgressBoard {
   std::atomic<double> since_;
   std::atomic<double> step_seconds_{0};
   std::atomic<int> wait_in_{0};
+  std::atomic<InstructionMark> at_{InstructionMark{}};
+  static_assert(std::atomic<InstructionMark>::is_always_lock_free);
   std::atomic<int> waits_{0};  // open ones: a worker's streams may wait side by side
 };
 

@@ -56,15 +56,27 @@ std::string of_step(const Progress& progress, const char* word) {
   return progress.step > 0 ? fmt::format(" {} step {}", word, progress.step) : "";
 }
 
-/// "reduce 17 of step 5".
+/// Messages have no number that others share.
+bool in_message(const Progress& progress) {
+  return progress.activity == Activity::waiting && progress.wait_in == WaitIn::message;
+}
+
+/// "RA 1.3 of step 5".
+std::string instruction(const Progress& progress) {
+  return to_text(progress.at) + of_step(progress, "of");
+}
+
+/// "reduce 17 of step 5"; of a message the instruction that it is for, where one is known.
 std::string collective(const Progress& progress) {
+  if (in_message(progress) && progress.at) return instruction(progress);
   return fmt::format("{} {}{}", name(progress.wait_in), progress.collective,
                      of_step(progress, "of"));
 }
 
-/// "in reduce 17 of step 5", "computing in step 5".
+/// "in reduce 17 of step 5", "in F 1.3 of step 5", "computing in step 5".
 std::string doing(const Progress& progress) {
   if (progress.activity == Activity::waiting) return "in " + collective(progress);
+  if (progress.at) return "in " + instruction(progress);
   return name(progress.activity) + of_step(progress, "in");
 }
 
@@ -155,7 +167,8 @@ std::string stuck_text(const Seen& one, const std::vector<Seen>& waiters, bool r
   const Progress& progress = one.worker->progress;
   const Progress& others = waiters.front().worker->progress;
   const bool inside = progress.activity == Activity::waiting;
-  const bool behind = inside && others.collective > progress.collective;
+  const bool behind = inside && !in_message(progress) && !in_message(others) &&
+                      others.collective > progress.collective;
   const std::string needed = inside ? "" : ", before " + collective(others);
   return fmt::format("{}stuck {}{} {}{}, {}; {} wait{}{}",
                      ranks ? "" : fmt::format("worker {} ", one.number), doing(progress), needed,
@@ -175,10 +188,28 @@ std::vector<Seen> furthest_back(const std::vector<Seen>& seen) {
   return back;
 }
 
+/// "rank 0 in RG 0.3 of step 5, rank 1 in RA 1.4 of step 5"; the first few.
+std::string places(const std::vector<Seen>& seen, bool ranks) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(kMost, seen.size()); ++i) {
+    text += fmt::format("{}{} {}", i ? ", " : "", subjects({seen[i]}, ranks),
+                        doing(seen[i].worker->progress));
+  }
+  return text + (seen.size() > kMost ? ", ..." : "");
+}
+
 /// Every worker waits and nothing moves: the fault is between them.
 Error outage_error(const std::vector<Seen>& seen, bool ranks, const JudgeTime& time) {
   double still = seen.front().still(time.now);
   for (const Seen& one : seen) still = std::min(still, one.still(time.now));
+  const bool messages = std::any_of(
+      seen.begin(), seen.end(), [](const Seen& one) { return in_message(one.worker->progress); });
+  if (messages) {
+    return {ErrorKind::communication,
+            fmt::format("all {} wait {} and nothing arrives: a link between them is down; {}",
+                        subjects(seen, ranks), since(still, time), places(seen, ranks))};
+  }
   const std::vector<Seen> back = furthest_back(seen);
   const std::string where = collective(back.front().worker->progress);
   if (back.size() == seen.size()) {

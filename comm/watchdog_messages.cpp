@@ -1,6 +1,7 @@
 #include "comm/watchdog_messages.h"
 
 #include <bit>
+#include <limits>
 
 #include "kernels/base/error.h"
 
@@ -118,6 +119,10 @@ Progress unpack_progress(Unpacker& in) {
   progress.since = in.real();
   progress.step_seconds = in.real();
   progress.wait_in = static_cast<WaitIn>(in.number(0, static_cast<int>(WaitIn::message)));
+  for (char& letter : progress.at.op) letter = static_cast<char>(in.number(0, 127));
+  progress.at.stage = static_cast<std::uint16_t>(in.number(0, 65535));
+  progress.at.micro_batch =
+      static_cast<std::int32_t>(in.number(-1, std::numeric_limits<std::int32_t>::max()));
   return progress;
 }
 
@@ -161,6 +166,8 @@ std::string pack(const std::vector<Progress>& reports) {
     out.number(static_cast<int>(one.activity)).number(one.step).number(one.collective);
     out.number(static_cast<std::int64_t>(one.beats)).real(one.since).real(one.step_seconds);
     out.number(static_cast<int>(one.wait_in));
+    for (char letter : one.at.op) out.number(letter);
+    out.number(one.at.stage).number(one.at.micro_batch);
   }
   return out.done();
 }
@@ -168,7 +175,7 @@ std::string pack(const std::vector<Progress>& reports) {
 std::vector<Progress> unpack_reports(const std::string& body) {
   Unpacker in(body);
   std::vector<Progress> reports;
-  for (std::int64_t left = in.count(56); left > 0; --left) reports.push_back(unpack_progress(in));
+  for (std::int64_t left = in.count(88); left > 0; --left) reports.push_back(unpack_progress(in));
   in.end();
   return reports;
 }

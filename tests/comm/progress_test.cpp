@@ -18,6 +18,24 @@ TEST_CASE("a wait is counted as a collective and leads back to what was done bef
   CHECK(after.collective == 1);
 }
 
+TEST_CASE("a board knows the instruction until the next activity") {
+  ProgressBoard board;
+  board.begin_step(1);
+  CHECK_FALSE(board.read().at);
+  const std::uint64_t before = board.read().beats;
+  board.begin_instruction({{'R', 'A'}, 1, 3});
+  CHECK(board.read().beats > before);
+  {
+    const WaitScope wait(&board, WaitIn::message);
+    CHECK(to_text(board.read().at) == "RA 1.3");
+  }
+  CHECK(board.read().activity == Activity::computing);
+  board.begin_instruction({{'F'}, 1, 3});
+  CHECK(to_text(board.read().at) == "F 1.3");
+  board.enter(Activity::saving);
+  CHECK_FALSE(board.read().at);
+}
+
 TEST_CASE("beats rise with whatever gets done") {
   ProgressBoard board;
   const std::uint64_t before = board.read().beats;

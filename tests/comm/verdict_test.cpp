@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "comm/watchdog_messages.h"
 #include "tests/support/catch.h"
 
 namespace convoy {
@@ -106,6 +107,40 @@ TEST_CASE("verdict: all wait at the same place") {
   CHECK(verdict(with(rank(1, Activity::waiting, 62, 16), 62))
             .starts_with("[rank 1] communication: rank 1 in reduce 16 of step 5, the others "
                          "further on; all wait since 14:02:05 (62 s)"));
+}
+
+TEST_CASE("a report keeps the instruction on its way to the judge") {
+  Progress progress;
+  progress.wait_in = WaitIn::message;
+  progress.at = {{'F'}, 65535, 2000000000};
+  const std::vector<Progress> got = unpack_reports(pack(std::vector<Progress>{progress, {}}));
+  REQUIRE(got.size() == 2);
+  CHECK(to_text(got[0].at) == "F 65535.2000000000");
+  CHECK_FALSE(got[1].at);
+}
+
+TEST_CASE("verdict: workers of a pipeline are named with their instructions") {
+  const auto in = [](int number, Activity activity, const InstructionMark& mark) {
+    // Numbers of messages differ from stage to stage, and say nothing.
+    ProcessState process = rank(number, activity, 60, 10 + number);
+    process.workers[0].progress.wait_in = WaitIn::message;
+    process.workers[0].progress.at = mark;
+    return process;
+  };
+  const ProcessState first = in(0, Activity::waiting, {{'R', 'G'}, 0, 3});
+  CHECK(verdict({first, in(1, Activity::computing, {{'F'}, 1, 4})}) ==
+        "[rank 1] communication: stuck in F 1.4 of step 5, before RG 0.3 of step 5 since 14:02:07 "
+        "(60 s), host n1, pid 4709; rank 0 waits");
+  CHECK(verdict({silent(in(0, Activity::waiting, {{'S', 'A'}, 0, 3}), 60),
+                 in(1, Activity::waiting, {{'R', 'A'}, 1, 3})}) ==
+        "[rank 0] communication: stuck in SA 0.3 of step 5 since 14:02:07 (60 s), nothing heard of "
+        "it, host n1, pid 4708; rank 1 waits");
+  CHECK(verdict({first, in(1, Activity::waiting, {{'R', 'A'}, 1, 4})}) ==
+        "communication: all ranks 0,1 wait since 14:02:07 (60 s) and nothing arrives: a link "
+        "between them is down; rank 0 in RG 0.3 of step 5, rank 1 in RA 1.4 of step 5");
+  CHECK(verdict({first, dead(in(1, Activity::computing, {{'S', 'T'}, 1, -1}), LinkState::closed, 1,
+                             {Ending::How::signal, 9})})
+            .ends_with("last seen in ST 1 of step 5"));
 }
 
 TEST_CASE("verdict: dead ranks with what is known of their end") {

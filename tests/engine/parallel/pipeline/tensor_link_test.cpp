@@ -3,6 +3,7 @@
 #include <set>
 
 #include "comm/thread_communicator.h"
+#include "engine/parallel/pipeline/instruction_mark.h"
 #include "kernels/cpu/layout.h"
 #include "tests/engine/parallel/workers.h"
 #include "tests/support/catch.h"
@@ -148,6 +149,13 @@ TEST_CASE("activations and gradients of a stage edge cross at once") {
     }
     sender.flush();
   });
+}
+
+TEST_CASE("the watchdog reads instructions as schedules write them") {
+  for (int op = 0; op < 9; ++op) {
+    const Instruction instruction{static_cast<ScheduleOp>(op), 3, 0};
+    CHECK(to_text(mark_of(instruction)) == describe(instruction));
+  }
 }
 
 TEST_CASE("every edge and direction has a tag of its own") {
