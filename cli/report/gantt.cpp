@@ -13,7 +13,7 @@ namespace convoy::cli {
 namespace {
 
 constexpr double kWidth = 1100;
-constexpr double kLeft = 150;
+constexpr double kLeft = 190;
 constexpr double kRight = kWidth - 12;
 constexpr double kTop = 30;
 constexpr double kComputeHeight = 24;
