@@ -34,19 +34,29 @@ struct EvalPoint {
 };
 
 /// A line of `bench split --json`. What is absent is NaN, or empty.
-struct SplitRow {
-  std::string mode;      ///< single, model-parallel, pipeline, data-parallel, ...
-  std::string schedule;  ///< of a pipeline
-  double split = 0;      ///< images of a micro-batch
-  double batch = 0;
+struct SweepRow {
+  std::string mode;      ///< single, model-parallel, pipeline, data-parallel
+  std::string schedule;  ///< of several stages
+  std::string cut;
+  double split = 0;  ///< images in a micro-batch
+  double micro_batches = 0;
+  double replicas = 1;
+  double stages = 1;
+  std::vector<double> seconds;  ///< of each repeat
   double mean_s = 0;
   double std_s = 0;
   double images_per_s = 0;
-  double ceiling = 0;
+  double speed_up = 0;             ///< times one device with the whole batch
+  double speed_up_same_split = 0;  ///< times one device in such micro-batches
+  double ceiling = 0;              ///< of speed_up_same_split, by the simulator
   double share_of_ceiling = 0;
+  double bubble = 0;
+  double bubble_predicted = 0;
 
   /// Deviation of images_per_s that std_s stands for.
   double rate_error() const { return mean_s > 0 ? images_per_s * std_s / mean_s : 0; }
+  /// The whole batch in one piece: a level that the sweep is held against.
+  bool whole() const { return mode != "pipeline" && micro_batches == 1; }
 };
 
 /// A `spans` line: one step from its begin on.
@@ -63,8 +73,9 @@ struct RunRecord {
   std::vector<EvalPoint> evals;
   std::optional<WorkersEvent> workers;  ///< the sum of the `bubble` lines of one layout
   std::optional<SpanRecord> spans;
-  std::vector<SplitRow> splits;
-  std::vector<std::pair<std::string, std::string>> split_facts;  ///< model, cut, verdict, ...
+  std::vector<SweepRow> splits;
+  std::vector<std::pair<std::string, std::string>> split_facts;  ///< model, cut, ...
+  std::vector<std::string> split_verdicts;  ///< what the sweep says to each claim
   std::optional<EndEvent> end;
 
   /// The text of a setting, empty if it is not there.

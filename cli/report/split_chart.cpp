@@ -22,23 +22,19 @@ struct Line {
   std::string name;
   int colour = 0;
   bool flat = false;
-  std::vector<SplitRow> rows;
+  std::vector<SweepRow> rows;
 };
 
-// The whole batch is one micro-batch: its row is a level that the sweep is held against.
-bool is_whole(const SplitRow& row, double batch) {
-  return row.split >= batch && row.mode != "pipeline";
-}
-
-double batch_of(const RunRecord& run) {
-  double batch = 0;
-  for (const SplitRow& row : run.splits) {
-    batch = std::max({batch, row.split, std::isfinite(row.batch) ? row.batch : 0});
+/// "pipeline, in micro-batches", "pipeline 2 x 2, in micro-batches".
+std::string name_of(const SweepRow& row) {
+  std::string name = row.mode;
+  if (row.replicas > 1 && row.stages > 1) {
+    name += fmt::format(" {} x {}", row.replicas, row.stages);
   }
-  return batch;
+  return name + (row.whole() ? ", whole batch" : ", in micro-batches");
 }
 
-void add_row(std::vector<Line>& lines, const std::string& name, bool flat, const SplitRow& row) {
+void add_row(std::vector<Line>& lines, const std::string& name, bool flat, const SweepRow& row) {
   auto line =
       std::find_if(lines.begin(), lines.end(), [&](const Line& l) { return l.name == name; });
   if (line == lines.end()) {
@@ -51,17 +47,14 @@ void add_row(std::vector<Line>& lines, const std::string& name, bool flat, const
 std::vector<Line> lines_of(const std::vector<RunRecord>& runs) {
   std::vector<Line> lines;
   for (const RunRecord& run : runs) {
-    const double batch = batch_of(run);
     const std::string prefix = runs.size() > 1 ? run.name + ": " : "";
-    for (const SplitRow& row : run.splits) {
-      const bool whole = is_whole(row, batch);
-      add_row(lines, prefix + row.mode + (whole ? ", whole batch" : ", in micro-batches"), whole,
-              row);
+    for (const SweepRow& row : run.splits) {
+      add_row(lines, prefix + name_of(row), row.whole(), row);
     }
   }
   for (Line& line : lines) {
     std::stable_sort(line.rows.begin(), line.rows.end(),
-                     [](const SplitRow& a, const SplitRow& b) { return a.split < b.split; });
+                     [](const SweepRow& a, const SweepRow& b) { return a.split < b.split; });
   }
   return lines;
 }
@@ -70,7 +63,7 @@ std::vector<Line> lines_of(const std::vector<RunRecord>& runs) {
 std::vector<double> places_of(const std::vector<Line>& lines) {
   std::set<double> splits;
   for (const Line& line : lines) {
-    for (const SplitRow& row : line.rows) {
+    for (const SweepRow& row : line.rows) {
       if (!line.flat) splits.insert(row.split);
     }
   }
@@ -80,7 +73,7 @@ std::vector<double> places_of(const std::vector<Line>& lines) {
 Frame frame_of(const std::vector<Line>& lines, std::size_t places) {
   double most = 0;
   for (const Line& line : lines) {
-    for (const SplitRow& row : line.rows)
+    for (const SweepRow& row : line.rows)
       most = std::max(most, row.images_per_s + row.rate_error());
   }
   return {.x = {-0.5, std::max(static_cast<double>(places), 1.0) - 0.5, 54, kWidth - 14},
@@ -89,14 +82,24 @@ Frame frame_of(const std::vector<Line>& lines, std::size_t places) {
           .y_label = "images/s"};
 }
 
-std::string tip_of(const SplitRow& row) {
+std::string tip_of(const SweepRow& row) {
   return fmt::format("{}{}, micro-batches of {}: {} ± {} images/s, {} ± {} s", row.mode,
                      row.schedule.empty() ? "" : " " + row.schedule, short_number(row.split),
                      short_number(row.images_per_s), short_number(row.rate_error()),
                      short_number(row.mean_s), short_number(row.std_s));
 }
 
-void draw_bar(Svg& svg, const Frame& frame, double x, const SplitRow& row, const std::string& c) {
+// Each repeat as a faint dot beside the bar.
+void draw_repeats(Svg& svg, const Frame& frame, double x, const SweepRow& row,
+                  const std::string& c) {
+  for (const double seconds : row.seconds) {
+    if (!(seconds > 0)) continue;
+    const double rate = row.images_per_s * row.mean_s / seconds;
+    if (std::isfinite(rate)) svg.circle({x + 9, frame.y.at(rate)}, 2, "repeat f" + c);
+  }
+}
+
+void draw_bar(Svg& svg, const Frame& frame, double x, const SweepRow& row, const std::string& c) {
   const double high = frame.y.at(row.images_per_s + row.rate_error());
   const double low = frame.y.at(row.images_per_s - row.rate_error());
   svg.line({x, low}, {x, high}, "error c" + c);
@@ -106,7 +109,7 @@ void draw_bar(Svg& svg, const Frame& frame, double x, const SplitRow& row, const
 }
 
 void draw_level(Svg& svg, const Frame& frame, const Line& line, const std::string& c) {
-  for (const SplitRow& row : line.rows) {
+  for (const SweepRow& row : line.rows) {
     const double top = frame.y.at(row.images_per_s + row.rate_error());
     const double bottom = frame.y.at(row.images_per_s - row.rate_error());
     svg.rect({frame.x.begin, top, frame.x.end - frame.x.begin, bottom - top}, "band f" + c,
@@ -119,36 +122,46 @@ void draw_level(Svg& svg, const Frame& frame, const Line& line, const std::strin
 void draw_sweep(Svg& svg, const Frame& frame, const std::vector<double>& places, const Line& line,
                 const std::string& c) {
   std::vector<Point> curve;
-  for (const SplitRow& row : line.rows) {
+  for (const SweepRow& row : line.rows) {
     const auto place = std::lower_bound(places.begin(), places.end(), row.split) - places.begin();
     const double x = frame.x.at(static_cast<double>(place));
     draw_bar(svg, frame, x, row, c);
+    draw_repeats(svg, frame, x, row, c);
     curve.push_back({x, frame.y.at(row.images_per_s)});
   }
   if (curve.size() > 1) svg.polyline(curve, "curve c" + c);
 }
 
-std::vector<Cell> row_cells(const SplitRow& row) {
-  return {
-      row.mode,
-      row.schedule,
-      short_number(row.split),
-      short_number(row.mean_s),
-      short_number(row.std_s),
-      Cell(short_number(row.images_per_s), "", attribute("data-split", short_number(row.split))),
-      short_number(row.ceiling),
-      std::isfinite(row.share_of_ceiling) ? fmt::format("{:.1f} %", 100 * row.share_of_ceiling)
-                                          : "–"};
+std::string share_text(double share) {
+  return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "–";
+}
+
+std::string times_text(double factor) {
+  return std::isfinite(factor) ? fmt::format("{:.2f}x", factor) : "–";
+}
+
+std::vector<Cell> row_cells(const SweepRow& row) {
+  return {row.mode,
+          Cell(short_number(row.split), "", attribute("data-split", short_number(row.split))),
+          Cell(short_number(row.images_per_s), "", attribute("data-rate", row.mode)),
+          fmt::format("{} ± {}", short_number(row.mean_s), short_number(row.std_s)),
+          times_text(row.speed_up),
+          times_text(row.speed_up_same_split),
+          Cell(times_text(row.ceiling), share_text(row.share_of_ceiling), ""),
+          Cell(share_text(row.bubble), share_text(row.bubble_predicted), ""),
+          row.schedule.empty() ? "–" : row.schedule + (row.cut.empty() ? "" : " at " + row.cut)};
 }
 
 Table table_of(const std::vector<RunRecord>& runs) {
-  Table table{.caption = "Mean and deviation over repeats",
-              .head = {"mode", "schedule", "split", "mean s", "std s", "images/s", "ceiling",
-                       "share of ceiling"},
+  Table table{.caption = "Speed-up: over one device with the whole batch. Of equal: over one "
+                         "device in the same micro-batches. Below the ceiling: the share reached; "
+                         "below the bubble: the prediction.",
+              .head = {"mode", "split", "images/s", "seconds", "speed-up", "of equal", "ceiling",
+                       "bubble", "schedule"},
               .rows = {}};
   if (runs.size() > 1) table.head.insert(table.head.begin(), "run");
   for (const RunRecord& run : runs) {
-    for (const SplitRow& row : run.splits) {
+    for (const SweepRow& row : run.splits) {
       table.rows.push_back(row_cells(row));
       if (runs.size() > 1) table.rows.back().insert(table.rows.back().begin(), Cell(run.name));
     }
@@ -156,16 +169,14 @@ Table table_of(const std::vector<RunRecord>& runs) {
   return table;
 }
 
-std::string facts_markup(const std::vector<RunRecord>& runs) {
+std::string facts_markup(const RunRecord& run) {
   std::string markup;
-  for (const RunRecord& run : runs) {
-    if (run.split_facts.empty()) continue;
-    Table table{.caption = run.name + ": what holds for the sweep", .head = {}, .rows = {}};
-    for (const auto& [name, value] : run.split_facts) table.rows.push_back({name, value});
-    table.style = "left";
-    markup += table_markup(table);
-  }
-  return markup;
+  for (const std::string& verdict : run.split_verdicts) markup += paragraph(verdict);
+  if (run.split_facts.empty()) return markup;
+  Table table{.caption = run.name + ": what holds for the sweep", .head = {}, .rows = {}};
+  for (const auto& [name, value] : run.split_facts) table.rows.push_back({name, value});
+  table.style = "left";
+  return markup + details_markup("Settings of the sweep", table_markup(table));
 }
 
 }  // namespace
@@ -196,12 +207,14 @@ std::optional<Svg> draw_split_chart(const std::vector<RunRecord>& runs) {
 std::string split_markup(const std::vector<RunRecord>& runs) {
   const auto svg = draw_split_chart(runs);
   if (!svg) return "";
-  return figure_markup({.svg_markup = svg->markup(),
-                        .caption = "Images/s of a training step by split. Bars: one deviation over "
-                                   "repeats. Dashed: the whole batch in one piece.",
-                        .numbers = table_of(runs),
-                        .width = FigureWidth::middle}) +
-         facts_markup(runs);
+  std::string markup =
+      figure_markup({.svg_markup = svg->markup(),
+                     .caption = "Images/s of a training step by split. Bars: one deviation over "
+                                "repeats, each repeat a dot. Dashed: the whole batch in one piece.",
+                     .numbers = table_of(runs),
+                     .width = FigureWidth::middle});
+  for (const RunRecord& run : runs) markup += facts_markup(run);
+  return markup;
 }
 
 }  // namespace convoy::cli

@@ -25,7 +25,7 @@ svg text.inbox.dark{fill:#14181d}
 .flat{fill:none;stroke-width:1.5;stroke-dasharray:6 4}.error{stroke-width:1.5}
 .c0{stroke:var(--s0)}.c1{stroke:var(--s1)}.c2{stroke:var(--s2)}.c3{stroke:var(--s3)}.c4{stroke:var(--s4)}.c5{stroke:var(--s5)}
 .f0{fill:var(--s0)}.f1{fill:var(--s1)}.f2{fill:var(--s2)}.f3{fill:var(--s3)}.f4{fill:var(--s4)}.f5{fill:var(--s5)}
-.band{opacity:.15}.plan{opacity:.55}.box,.plan{stroke:var(--paper);stroke-width:.6}.thin{stroke:none}
+.band{opacity:.15}.repeat{opacity:.45}.plan{opacity:.55}.box,.plan{stroke:var(--paper);stroke-width:.6}.thin{stroke:none}
 .forward{fill:var(--forward)}.backward_input{fill:var(--backward_input)}.backward_weight{fill:var(--backward_weight)}
 .recompute{fill:var(--recompute)}.optimizer{fill:var(--optimizer)}.starved{fill:var(--starved)}.transfer{fill:var(--transfer)}
 .slot_full{fill:var(--slot_full)}.all_reduce{fill:var(--all_reduce)}.loader{fill:var(--loader)}.host{fill:var(--host)}

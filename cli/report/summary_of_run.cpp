@@ -47,31 +47,23 @@ std::optional<BestTop1> best_of(const RunRecord& run) {
   return best;
 }
 
-const SplitRow* fastest(const RunRecord& run, const std::string& mode,
-                        std::optional<double> split = {}) {
-  const SplitRow* best = nullptr;
-  for (const SplitRow& row : run.splits) {
-    if (row.mode != mode || (split && row.split != *split) || !(row.images_per_s > 0)) continue;
+const SweepRow* fastest_pipeline(const RunRecord& run) {
+  const SweepRow* best = nullptr;
+  for (const SweepRow& row : run.splits) {
+    if (row.mode != "pipeline" || !(row.images_per_s > 0)) continue;
     if (!best || row.images_per_s > best->images_per_s) best = &row;
   }
   return best;
 }
 
-std::optional<SpeedUp> speed_up_of(const RunRecord& run) {
-  const SplitRow* pipeline = fastest(run, "pipeline");
-  double batch = 0;
-  for (const SplitRow& row : run.splits) batch = std::max(batch, row.split);
-  const SplitRow* whole = fastest(run, "single", batch);
-  if (!pipeline || !whole) return {};
-  SpeedUp gain{pipeline->split, pipeline->images_per_s / whole->images_per_s, {}};
-  if (const SplitRow* same = fastest(run, "single", pipeline->split)) {
-    gain.against_same_split = pipeline->images_per_s / same->images_per_s;
-  }
-  return gain;
-}
-
 std::optional<double> known(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+std::optional<SpeedUp> speed_up_of(const RunRecord& run) {
+  const SweepRow* pipeline = fastest_pipeline(run);
+  if (!pipeline || !std::isfinite(pipeline->speed_up)) return {};
+  return SpeedUp{pipeline->split, pipeline->speed_up, known(pipeline->speed_up_same_split)};
 }
 
 std::optional<double> positive(double value) {

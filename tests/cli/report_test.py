@@ -159,12 +159,14 @@ class ReportTest(unittest.TestCase):
     def test_sweep_has_a_point_and_a_bar_for_each_row_and_a_file_of_its_own(self):
         rows = data.split_rows()
         page = Page(self.report(self.write("split.jsonl", rows)))
-        shown = [cell["text"] for cell in page.elements if cell["tag"] == "td" and "data-split" in cell]
-        self.assertEqual(shown, [f"{row['images_per_s']:.4g}" for row in rows])
+        shown = [cell["text"] for cell in page.elements if cell["tag"] == "td" and "data-rate" in cell]
+        self.assertEqual(shown, [f"{row['images_per_s']:.4g}" for row in rows if "mode" in row])
+        self.assertTrue(any("pipelining is fastest: holds" in text["text"] for text in page.all("p")))
         drawing = xml.etree.ElementTree.parse(self.path("out.svg")).getroot()
         space = "{http://www.w3.org/2000/svg}"
         swept = 2 * len(data.SPLITS)  # single and pipeline
-        self.assertEqual(len(drawing.findall(space + "circle")), swept)
+        points = [circle.get("class").startswith("repeat") for circle in drawing.findall(space + "circle")]
+        self.assertEqual((points.count(False), points.count(True)), (swept, 3 * swept))
         self.assertEqual(sum("error" in line.get("class") for line in drawing.findall(space + "line")), 3 * swept)
         self.assertEqual(sum("band" in rect.get("class") for rect in drawing.findall(space + "rect")), 3)
 

@@ -35,7 +35,7 @@ std::string bubble(int steps, double forward, double starved) {
 }  // namespace
 
 TEST_CASE("markup cannot be made by a name") {
-  CHECK(escape(R"(<img onerror="a('b')">&)") ==
+  CHECK(escape(R"x(<img onerror="a('b')">&)x") ==
         "&lt;img onerror=&quot;a(&#39;b&#39;)&quot;&gt;&amp;");
   CHECK(escape("a\x01\xff"
                "é") ==
@@ -105,11 +105,20 @@ TEST_CASE("a summary leaves the first step out of the rate and finds the best ac
 }
 
 TEST_CASE("the speed-up is of the best pipeline over one device") {
-  const RunRecord record =
-      record_of({R"({"bench":"split","mode":"single","split":8,"images_per_s":4})",
-                 R"({"bench":"split","mode":"single","split":2,"images_per_s":5})",
-                 R"({"bench":"split","mode":"pipeline","split":2,"images_per_s":9})",
-                 R"({"bench":"split","mode":"pipeline","split":4,"images_per_s":6})"});
+  const RunRecord record = record_of(
+      {R"({"bench":"split","model":"resnet18","cut":"auto"})",
+       R"({"bench":"split","mode":"single","split":8,"micro_batches":1,"images_per_s":4})",
+       R"({"bench":"split","mode":"data-parallel","split":4,"micro_batches":1,"speed_up":3})",
+       R"({"bench":"split","mode":"pipeline","split":2,"micro_batches":4,"images_per_s":9,)"
+       R"("speed_up":2.25,"speed_up_same_split":1.8})",
+       R"({"bench":"split","mode":"pipeline","split":4,"micro_batches":2,"images_per_s":6,)"
+       R"("speed_up":1.5})",
+       R"({"bench":"split","claim":"a","verdict":"holds","ratio":2,"row":"b","against":"c"})"});
+  CHECK(record.splits[0].whole());
+  CHECK(!record.splits[2].whole());
+  CHECK(record.split_facts.size() == 2);
+  CHECK(record.split_verdicts ==
+        std::vector<std::string>{"a: holds. b is 2.00 times as fast as c"});
   const auto gain = summary_of(record).speed_up;
   REQUIRE(gain);
   CHECK(gain->split == 2);
