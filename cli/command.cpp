@@ -10,7 +10,7 @@ namespace convoy::cli {
 namespace {
 
 /// Named in the design, built later.
-constexpr std::string_view kLater[] = {"verify", "plan", "bench split", "bench kernels"};
+constexpr std::string_view kLater[] = {"verify", "bench split", "bench kernels"};
 
 Command train_command() {
   return {"train",
@@ -150,6 +150,20 @@ Command report_command() {
           run_report};
 }
 
+Command plan_command() {
+  return {
+      "plan",
+      "",
+      "Finds the layout that trains a network fastest: replicas, stages, schedule, micro-batches.",
+      {"convoy plan --devices cpu:0,cpu:1 --model resnet18 --image-size 64 --batch 16",
+       "convoy plan --devices cpu:0,cpu:1 --stages 2 --schedule zb-h1 --json",
+       "convoy plan --cluster examples/cluster-4096.toml --batch 32768"},
+      {Group::layout},
+      {"model", "classes", "image-size", "precision", "bn", "batch", "accumulate", "optimizer",
+       "loss", "seed", "comm-timeout", "cluster", "config", "json"},
+      run_plan};
+}
+
 Command bench_step_command() {
   return {"bench step",
           "",
@@ -194,9 +208,9 @@ bool Command::accepts(const Flag& flag) const {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      train_command(),      eval_command(),       predict_command(),        summary_command(),
-      convert_command(),    report_command(),     devices_command(),        launch_command(),
-      bench_step_command(), bench_data_command(), bench_allreduce_command()};
+      train_command(),   eval_command(),       predict_command(),    summary_command(),
+      convert_command(), report_command(),     devices_command(),    launch_command(),
+      plan_command(),    bench_step_command(), bench_data_command(), bench_allreduce_command()};
   return commands;
 }
 

@@ -13,6 +13,7 @@ int run_convert(Options& options);
 int run_devices(Options& options);
 int run_report(Options& options);
 int run_launch(Options& options);
+int run_plan(Options& options);
 int run_bench_step(Options& options);
 int run_bench_data(Options& options);
 int run_bench_allreduce(Options& options);

@@ -25,6 +25,7 @@ struct Options {
   std::optional<std::int64_t> repeats;  // bench: 3; bench allreduce: 15
   std::vector<std::int64_t> bytes;      // bench allreduce; empty: its sizes
   std::optional<std::int64_t> ranks;    // launch
+  std::string cluster;                  // plan: file
   std::string hosts;                    // launch: file
   std::string iface;                    // launch
   std::int64_t restarts = 0;            // launch

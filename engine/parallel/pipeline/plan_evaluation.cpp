@@ -41,6 +41,10 @@ struct Kinds {
 
 Kinds kinds_of(const PlanMachine& machine, const PlanCandidate& candidate) {
   Kinds kinds{std::vector<int>(static_cast<std::size_t>(candidate.stages), 0), false};
+  if (candidate.layout == "single" && machine.single_kind) {
+    kinds.of_workers.front() = *machine.single_kind;
+    return kinds;
+  }
   if (machine.kinds.empty()) return kinds;
   const int used = candidate.stages * candidate.replicas;
   for (int rank = 0; rank < used; ++rank) {

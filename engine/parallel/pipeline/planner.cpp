@@ -138,6 +138,24 @@ void check_task(const PlanTask& task) {
 
 }  // namespace
 
+std::vector<std::int64_t> sizes_of(const PlanTask& task) {
+  check_task(task);
+  std::vector<std::int64_t> all;
+  const int workers = task.machine.workers;
+  for (int stages = 1; stages <= std::min(workers, kMostStages); ++stages) {
+    if (workers % stages != 0 || (task.stages && *task.stages != stages)) continue;
+    if (task.replicas && *task.replicas * stages != workers) continue;
+    if (workers / stages > task.batch) continue;
+    for (std::int64_t size : sizes_for(task, workers / stages, stages)) all.push_back(size);
+  }
+  if (!task.replicas && !task.stages) {
+    for (std::int64_t size : sizes_for(task, 1, 1)) all.push_back(size);
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 std::vector<PlanCandidate> plan_layouts(const PlanTask& task) {
   check_task(task);
   return Planner(task).run();

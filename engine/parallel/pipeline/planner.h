@@ -24,6 +24,7 @@ struct PlanMachine {
   int workers = 1;
   int per_node = 0;                          ///< workers of a node; 0: all are on one
   std::vector<int> kinds = {};               ///< of each worker's device; empty: all 0
+  std::optional<int> single_kind = {};       ///< of a worker while all others rest
   std::vector<double> caps = {};             ///< bytes, by kind; 0 or empty: no cap
   Link inside = {};                          ///< between two workers of a node
   Link between = {};                         ///< of a node to others, shared by its workers
@@ -69,6 +70,9 @@ struct PlanCandidate {
   std::vector<double> memory = {};  ///< most bytes of each worker of a replica
   std::string dropped;              ///< why not; empty: it can be run
 };
+
+/// Micro-batch sizes of all candidates, ascending: what nodes_at() will be asked for.
+std::vector<std::int64_t> sizes_of(const PlanTask& task);
 
 /// All candidates: those that can be run, fastest first, then those that cannot. `usage` where what
 /// is given leaves none to look at.

@@ -1,0 +1,248 @@
+#include "cli/plan_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "cli/json_lines.h"
+#include "cli/progress_format.h"
+#include "engine/nn/slice.h"
+#include "engine/parallel/pipeline/auto_cut.h"
+#include "engine/parallel/pipeline/draw.h"
+#include "engine/parallel/pipeline/schedule_text.h"
+
+namespace convoy::cli {
+namespace {
+
+constexpr std::size_t kRows = 12;   // of the table
+constexpr int kDrawnColumns = 100;  // of the schedule
+constexpr int kDrawnWorkers = 16;
+constexpr std::size_t kReasons = 3;
+
+// The fastest candidate that can be run of those that `wanted` likes; null if there is none.
+template <class Wanted>
+const PlanCandidate* fastest(const std::vector<PlanCandidate>& candidates, Wanted wanted) {
+  for (const PlanCandidate& candidate : candidates) {
+    if (candidate.dropped.empty() && wanted(candidate)) return &candidate;
+  }
+  return nullptr;
+}
+
+const PlanCandidate* best_pipeline(const PlanReport& report) {
+  return fastest(report.candidates, [](const auto& candidate) { return candidate.stages > 1; });
+}
+
+const PlanCandidate* best_data_parallel(const PlanReport& report) {
+  return fastest(report.candidates,
+                 [](const auto& candidate) { return candidate.layout == "data-parallel"; });
+}
+
+double most(const std::vector<double>& values) {
+  return values.empty() ? 0 : *std::max_element(values.begin(), values.end());
+}
+
+std::string bytes_text(double bytes) {
+  if (bytes >= 1e9) return fmt::format("{:.2f} GB", bytes / 1e9);
+  return fmt::format("{:.1f} MB", bytes / 1e6);
+}
+
+std::string time_text(double seconds) {
+  if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
+  if (seconds >= 1e-3) return fmt::format("{:.1f} ms", seconds * 1e3);
+  return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+std::string share_text(double share) {
+  return fmt::format("{:.1f} %", 100 * share);
+}
+
+// Stages as --stages counts them.
+int all_stages(const PlanCandidate& candidate) {
+  return candidate.stages * candidate.stages_per_worker;
+}
+
+std::string schedule_text(const PlanCandidate& candidate) {
+  std::string text = candidate.stages == 1 ? "-" : candidate.schedule;
+  if (!candidate.warm_up.empty()) text += "+";
+  if (candidate.recompute) text += ", recompute";
+  return text;
+}
+
+std::string row(const PlanCandidate& candidate) {
+  return fmt::format("{:<14}{:>9}{:>8}  {:<24}{:>6} x{:<5}{:>11}{:>12}{:>9}{:>11}{:>12}",
+                     candidate.layout, candidate.replicas, all_stages(candidate),
+                     schedule_text(candidate), candidate.micro_batch_size, candidate.micro_batches,
+                     time_text(candidate.seconds), rate(candidate.images_per_s),
+                     share_text(candidate.bubble), share_text(candidate.all_reduce),
+                     bytes_text(most(candidate.memory)));
+}
+
+// The fastest ones, and the fastest of each layout wherever it stands.
+void add_table(const PlanReport& report, std::vector<std::string>& lines) {
+  lines.push_back(fmt::format("{:<14}{:>9}{:>8}  {:<24}{:>12}{:>11}{:>12}{:>9}{:>11}{:>12}",
+                              "layout", "replicas", "stages", "schedule", "images", "step",
+                              "images/s", "bubble", "all-reduce", "most memory"));
+  std::set<std::string> layouts;
+  std::size_t rows = 0;
+  for (const PlanCandidate& candidate : report.candidates) {
+    if (!candidate.dropped.empty()) continue;
+    const bool first = layouts.insert(candidate.layout).second;
+    if (rows++ < kRows || first) lines.push_back(row(candidate));
+  }
+  if (rows > kRows) lines.push_back(fmt::format("... of {} candidates; --json tells all", rows));
+}
+
+void add_dropped(const PlanReport& report, std::vector<std::string>& lines) {
+  std::size_t dropped = 0;
+  std::set<std::string> reasons;
+  for (const PlanCandidate& candidate : report.candidates) {
+    if (candidate.dropped.empty()) continue;
+    ++dropped;
+    if (reasons.size() == kReasons || !reasons.insert(candidate.dropped).second) continue;
+    lines.push_back(fmt::format("dropped: {} {} x {} stages, {}: {}", candidate.layout,
+                                candidate.replicas, all_stages(candidate), candidate.schedule,
+                                candidate.dropped));
+  }
+  if (dropped > reasons.size()) lines.push_back(fmt::format("dropped: {} in all", dropped));
+}
+
+std::vector<std::string> drawing_of(const PlanReport& report, const PlanCandidate& candidate) {
+  const Timeline timeline = simulate_candidate(report.task, candidate);
+  const DrawOptions options{.unit_s = timeline.makespan / kDrawnColumns};
+  std::vector<std::string> lines;
+  const int workers = static_cast<int>(timeline.spans.size());
+  for (int worker = 0; worker < std::min(workers, kDrawnWorkers); ++worker) {
+    std::string label = fmt::format("  W{:<4}", worker);
+    for (const std::string& text : draw_worker(timeline, worker, options)) {
+      lines.push_back(label + text);
+      label.assign(label.size(), ' ');
+    }
+  }
+  if (workers > kDrawnWorkers) {
+    lines.push_back(fmt::format("  ... and {} more workers", workers - kDrawnWorkers));
+  }
+  return lines;
+}
+
+void add_pipeline(const PlanReport& report, const PlanCandidate& pipeline,
+                  std::vector<std::string>& lines) {
+  lines.emplace_back();
+  lines.push_back(fmt::format(
+      "{} of {} micro-batches, cut before {} (digits F, small letters I, "
+      "capitals W, | step, dots idle; a column is {}):",
+      pipeline.schedule, pipeline.micro_batches, fmt::join(cut_names(report, pipeline), ", "),
+      time_text(pipeline.seconds / kDrawnColumns)));
+  for (std::string& line : drawing_of(report, pipeline)) lines.push_back(std::move(line));
+}
+
+std::string lost_by(const PlanCandidate& candidate) {
+  return fmt::format("{} of its workers' time waiting and {} in all-reduces",
+                     share_text(candidate.bubble), share_text(candidate.all_reduce));
+}
+
+JsonObject json_of(const PlanReport& report, const char* type, const PlanCandidate& candidate) {
+  JsonObject line{{"type", type},
+                  {"layout", candidate.layout},
+                  {"replicas", candidate.replicas},
+                  {"stages", all_stages(candidate)},
+                  {"stages_per_worker", candidate.stages_per_worker},
+                  {"schedule", candidate.schedule},
+                  {"micro_batch_size", candidate.micro_batch_size},
+                  {"micro_batches", candidate.micro_batches},
+                  {"recompute", candidate.recompute},
+                  {"warm_up", candidate.warm_up}};
+  if (!candidate.dropped.empty()) return line.add("dropped", candidate.dropped);
+  return line.add("cut", cut_names(report, candidate))
+      .add("seconds", candidate.seconds)
+      .add("images_per_s", candidate.images_per_s)
+      .add("bubble", candidate.bubble)
+      .add("all_reduce", candidate.all_reduce)
+      .add("memory_bytes", candidate.memory)
+      .add_raw("dropped", "null");
+}
+
+JsonObject head_of(const PlanReport& report) {
+  const PlanMachine& machine = report.task.machine;
+  return {{"type", "plan"},
+          {"model", report.network.name()},
+          {"batch", report.task.batch},
+          {"workers", machine.workers},
+          {"devices", report.workers},
+          {"link_latency_s", machine.inside.latency_s},
+          {"link_bytes_per_s", machine.inside.bytes_per_s},
+          {"candidates", report.candidates.size()}};
+}
+
+}  // namespace
+
+std::vector<std::string> cut_names(const PlanReport& report, const PlanCandidate& candidate) {
+  std::vector<std::string> names;
+  for (int place : places_of(report.profile, candidate.node_ends)) {
+    names.push_back(cut_name(report.network, place));
+  }
+  return names;
+}
+
+std::string flags_of(const PlanReport& report, const PlanCandidate& candidate) {
+  std::string flags = fmt::format("--batch {}", report.task.batch);
+  if (candidate.replicas > 1) flags += fmt::format(" --replicas {}", candidate.replicas);
+  if (candidate.stages > 1) {
+    flags += fmt::format(" --stages {} --schedule {}", all_stages(candidate), candidate.schedule);
+    if (candidate.stages_per_worker > 1) {
+      flags += fmt::format(" --stages-per-worker {}", candidate.stages_per_worker);
+    }
+    flags += fmt::format(" --cut {}", fmt::join(cut_names(report, candidate), ","));
+  }
+  if (candidate.micro_batches > 1) {
+    flags += fmt::format(" --micro-batch-size {}", candidate.micro_batch_size);
+  }
+  return flags + (candidate.recompute ? " --recompute" : "");
+}
+
+std::string reason_of(const PlanReport& report) {
+  const PlanCandidate* pipeline = best_pipeline(report);
+  const PlanCandidate* replicas = best_data_parallel(report);
+  if (!pipeline && !replicas) return "there is nothing to compare it with";
+  if (!pipeline) return "no pipeline can be run";
+  if (!replicas) {
+    return fmt::format("data parallel cannot be run; the best pipeline takes {}",
+                       time_text(pipeline->seconds));
+  }
+  return fmt::format("the best pipeline takes {} ({}), data parallel {} ({})",
+                     time_text(pipeline->seconds), lost_by(*pipeline), time_text(replicas->seconds),
+                     lost_by(*replicas));
+}
+
+std::vector<std::string> plan_text(const PlanReport& report) {
+  std::vector<std::string> lines;
+  lines.push_back(
+      fmt::format("{}, batch {}, {}", report.network.name(), report.task.batch, report.workers));
+  add_table(report, lines);
+  add_dropped(report, lines);
+  if (const PlanCandidate* pipeline = best_pipeline(report)) {
+    add_pipeline(report, *pipeline, lines);
+  }
+  lines.emplace_back();
+  lines.push_back(fmt::format("recommended: {}, {} a step, {} images/s; {}", report.best.layout,
+                              time_text(report.best.seconds), rate(report.best.images_per_s),
+                              reason_of(report)));
+  lines.push_back("  " + flags_of(report, report.best));
+  return lines;
+}
+
+std::vector<std::string> plan_json(const PlanReport& report) {
+  std::vector<std::string> lines = {head_of(report).text()};
+  for (const PlanCandidate& candidate : report.candidates) {
+    lines.push_back(json_of(report, "candidate", candidate).text());
+  }
+  JsonObject best = json_of(report, "recommendation", report.best);
+  best.add("reason", reason_of(report)).add("flags", flags_of(report, report.best));
+  if (const PlanCandidate* pipeline = best_pipeline(report)) {
+    best.add("drawing", drawing_of(report, *pipeline));
+  }
+  lines.push_back(best.text());
+  return lines;
+}
+
+}  // namespace convoy::cli

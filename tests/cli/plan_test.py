@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""`convoy plan` as a process: its lines of JSON, its text, and what it refuses.
+
+Usage: plan_test.py PROGRAM CLUSTER.toml [names of tests]
+"""
+import json
+import os
+import subprocess
+import sys
+import unittest
+
+PROGRAM = CLUSTER = ""
+LIMIT = 120  # seconds, of each run
+SMALL = ["--model", "resnet18", "--image-size", "32", "--batch", "8", "--threads", "1"]
+
+
+def environment():
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("CONVOY_") and not k.endswith("_SIZE")}
+    kept.pop("SLURM_NTASKS", None)
+    return kept
+
+
+def run(*flags):
+    return subprocess.run([PROGRAM, "plan", *flags], capture_output=True, text=True, timeout=LIMIT,
+                          env=environment(), check=False)
+
+
+def plan(*flags):
+    """The lines of --json by type."""
+    done = run(*flags, "--json")
+    assert done.returncode == 0, done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    return lines[0], [line for line in lines if line["type"] == "candidate"], lines[-1]
+
+
+class Measured(unittest.TestCase):
+    def test_two_devices(self):
+        head, candidates, best = plan("--devices", "cpu:0,cpu:1", *SMALL)
+        self.assertEqual((head["type"], head["workers"], head["batch"]), ("plan", 2, 8))
+        self.assertGreater(head["link_bytes_per_s"], 0)
+        self.assertEqual({c["layout"] for c in candidates}, {"single", "data-parallel", "pipeline"})
+        self.assertEqual({c["schedule"] for c in candidates if c["layout"] == "pipeline"},
+                         {"fill-drain", "1f1b", "zb-h1", "interleaved"})
+        for c in candidates:
+            self.assertIsNone(c["dropped"])
+            self.assertGreater(c["seconds"], 0)
+            self.assertAlmostEqual(c["images_per_s"] * c["seconds"], 8, 6)
+            self.assertEqual(len(c["cut"]), c["stages"] - 1)
+            self.assertEqual(len(c["memory_bytes"]), c["stages"] // c["stages_per_worker"])
+            self.assertGreaterEqual(c["micro_batch_size"], 2)  # one value a channel is refused
+        times = [c["seconds"] for c in candidates]
+        self.assertEqual(times, sorted(times))
+        self.assertEqual(best["type"], "recommendation")
+        without_pipeline = min(c["seconds"] for c in candidates if c["layout"] != "pipeline")
+        self.assertLessEqual(best["seconds"], without_pipeline)
+        self.assertEqual(len(best["drawing"]) > 0, True)
+
+    def test_given_layout(self):
+        _, candidates, best = plan("--devices", "cpu:0,cpu:1", "--stages", "2", "--cut", "layer3", "--schedule",
+                                   "zb-h1", "--micro-batch-size", "4", *SMALL)
+        self.assertEqual(len(candidates), 1)
+        self.assertEqual((best["schedule"], best["cut"], best["micro_batches"]), ("zb-h1", ["layer3"], 2))
+        self.assertIn("--stages 2 --schedule zb-h1 --cut layer3 --micro-batch-size 4", best["flags"])
+
+    def test_one_device_and_rows(self):
+        for model in ("toy", "line"):
+            _, candidates, best = plan("--model", model, "--batch", "8", "--threads", "1")
+            self.assertEqual({c["layout"] for c in candidates}, {"single"})
+            self.assertEqual(best["layout"], "single")
+
+    def test_too_little_memory(self):
+        _, candidates, best = plan("--devices", "cpu:0,cpu:1", "--device-memory", "110MiB", *SMALL)
+        single = [c for c in candidates if c["layout"] == "single"]
+        self.assertTrue(all("its cap is 115343360" in c["dropped"] for c in single), single)
+        self.assertEqual(best["layout"], "pipeline")
+        self.assertLessEqual(max(best["memory_bytes"]), 115343360)
+
+
+class Described(unittest.TestCase):
+    def test_thousands_of_workers(self):
+        head, candidates, best = plan("--cluster", CLUSTER, "--batch", "32768")
+        self.assertEqual(head["workers"], 4096)
+        self.assertTrue(all(c["replicas"] * c["stages"] // c["stages_per_worker"] == 4096
+                            for c in candidates if c["layout"] != "single"))
+        self.assertTrue({"data-parallel", "both"} <= {c["layout"] for c in candidates})
+        fastest = min(c["seconds"] for c in candidates if c["dropped"] is None)
+        self.assertLessEqual(best["seconds"], fastest / 0.97)
+        self.assertLessEqual(max(best["memory_bytes"]), 80 * 2**30)
+        single = next(c for c in candidates if c["layout"] == "single")
+        self.assertIn("its cap is 85899345920", single["dropped"])
+
+    def test_text(self):
+        done = run("--cluster", CLUSTER, "--batch", "32768", "--stages", "4")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not measured", done.stdout)
+        self.assertIn("W3 ", done.stdout)
+        self.assertIn("recommended: both", done.stdout)
+
+
+class Refused(unittest.TestCase):
+    def check(self, flags, *parts):
+        done = run(*flags)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        for part in parts:
+            self.assertIn(part, done.stderr)
+
+    def test_settings(self):
+        self.check(["--cluster", "/nowhere.toml"], "--cluster: cannot read /nowhere.toml")
+        self.check(["--stages", "3", "--devices", "cpu:0,cpu:1"], "--stages 3", "2 worker(s)")
+        self.check(["--cut", "layer3"], "--cut layer3", "--stages")
+        self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "layer9"], "resnet50 has no layer layer9")
+        self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "bn1"], "does not begin a node")
+
+
+if __name__ == "__main__":
+    PROGRAM, CLUSTER = sys.argv[1:3]
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=2)
