@@ -10,7 +10,7 @@ namespace convoy::cli {
 namespace {
 
 /// Named in the design, built later.
-constexpr std::string_view kLater[] = {"verify", "bench split", "bench kernels"};
+constexpr std::string_view kLater[] = {"bench split", "bench kernels"};
 
 Command train_command() {
   return {"train",
@@ -92,6 +92,18 @@ Command predict_command() {
        "json",
        "logits"},
       run_predict};
+}
+
+Command verify_command() {
+  return {"verify",
+          "[DIR]",
+          "Trains a few steps in a layout and on one device and compares every bit.",
+          {"convoy verify --devices cpu:0,cpu:1 --model resnet18 --data synthetic --batch 8",
+           "convoy verify --devices cpu:0,cpu:1 --stages 2 --schedule zb-h1 --micro-batch-size 2",
+           "mpirun -n 4 convoy verify --stages 2 --batch 16 --steps 5 --json"},
+          {Group::model, Group::data, Group::optimization, Group::layout},
+          {"comm-timeout", "kernels", "deterministic", "config", "json"},
+          run_verify};
 }
 
 Command summary_command() {
@@ -208,9 +220,10 @@ bool Command::accepts(const Flag& flag) const {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      train_command(),   eval_command(),       predict_command(),    summary_command(),
-      convert_command(), report_command(),     devices_command(),    launch_command(),
-      plan_command(),    bench_step_command(), bench_data_command(), bench_allreduce_command()};
+      train_command(),      eval_command(),       predict_command(),    verify_command(),
+      plan_command(),       summary_command(),    convert_command(),    report_command(),
+      devices_command(),    launch_command(),     bench_step_command(), bench_data_command(),
+      bench_allreduce_command()};
   return commands;
 }
 

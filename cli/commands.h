@@ -8,6 +8,7 @@ namespace convoy::cli {
 int run_train(Options& options);
 int run_eval(Options& options);
 int run_predict(Options& options);
+int run_verify(Options& options);
 int run_summary(Options& options);
 int run_convert(Options& options);
 int run_devices(Options& options);

@@ -2,10 +2,12 @@
 // share, and what can be checked before any data is opened.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "engine/ops/ops.h"
+#include "engine/optim/optimizer.h"
 #include "engine/train/batch_plan.h"
 #include "engine/train/ranks.h"
 #include "engine/train/settings.h"
@@ -39,6 +41,9 @@ Ranks ranks_of(const TrainingJob& job);
 
 /// How `replicas` replicas divide a batch. One replica alone makes `sync` the same as `micro`.
 Division division_of(const Settings& settings, int replicas);
+
+/// The optimizer of resolved settings.
+std::unique_ptr<Optimizer> make_optimizer(const Settings& settings, NamedTensors parameters);
 
 /// Fills in what runs where: workers, devices, threads, hosts. Collective.
 void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info);

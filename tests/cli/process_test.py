@@ -113,8 +113,8 @@ class Usage(ProcessTest):
         self.assertIn("did you mean resnet50?", self.bad(2, "usage", "train", "--model", "resnet5"))
         self.assertIn("comes before the command", self.bad(2, "usage", "--json", "train"))
         self.assertIn("step|data|allreduce", self.bad(2, "usage", "bench"))
-        for later in ("verify", "plan"):
-            self.assertIn("not in this build yet", self.bad(2, "usage", later))
+        for later in ("split", "kernels"):
+            self.assertIn("not in this build yet", self.bad(2, "usage", "bench", later))
 
     def test_config_and_variables(self):
         with open(self.path("run.toml"), "w", encoding="utf-8") as file:

@@ -1,0 +1,264 @@
+#include "engine/train/verify.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "engine/nn/state.h"
+#include "engine/optim/lr_schedule.h"
+#include "engine/train/batch_source.h"
+#include "engine/train/compared_state.h"
+#include "engine/train/defaults.h"
+#include "engine/train/difference.h"
+#include "engine/train/evaluate.h"
+#include "engine/train/one_device.h"
+#include "engine/train/setup.h"
+#include "kernels/base/context.h"
+#include "kernels/base/error.h"
+
+namespace convoy {
+namespace {
+
+// A device like the first worker's; where devices are cores of this machine one of its own, so that
+// a cap of memory holds for the worker alone.
+Device oracle_device(const std::vector<std::string>& devices) {
+  const Device first(devices.front());
+  if (first.type != DeviceType::cpu && first.type != DeviceType::ref) return first;
+  Device own(first.type, 0);
+  for (const std::string& name : devices) own.index = std::max(own.index, Device(name).index + 1);
+  context(own).set_threads(context(first).threads());
+  return own;
+}
+
+std::string join(const std::vector<std::size_t>& numbers) {
+  std::string text;
+  for (const std::size_t number : numbers) text += std::to_string(number) + " ";
+  return text;
+}
+
+std::vector<std::size_t> split(const std::string& text) {
+  std::vector<std::size_t> numbers;
+  for (const char* next = text.data(); next < text.data() + text.size(); ++next) {
+    std::size_t number = 0;
+    next = std::from_chars(next, text.data() + text.size(), number).ptr;
+    numbers.push_back(number);
+  }
+  return numbers;
+}
+
+class Verification {
+ public:
+  Verification(const TrainingJob& job, std::int64_t steps,
+               const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make);
+  VerifyResult run();
+
+ private:
+  TrainingJob observed(TrainingJob job) const;
+  int replica_of(const Device& device) const;
+  std::unique_ptr<BatchSource> make_source() const;
+  void prepare_one_device();
+  Window next_window();
+  void step();
+  StepResult one_device_step(const Window& window);
+  std::vector<HeldEntry> one_device_entries();
+  void compare(const std::vector<HeldEntry>& mine, const std::vector<HeldEntry>& right);
+
+  std::shared_ptr<LayerWatch> watch_ = std::make_shared<LayerWatch>();
+  const TrainingJob plain_;
+  const TrainingJob job_;
+  const std::int64_t steps_;
+  const Ranks ranks_;
+  const int replicas_;
+  const EpochPlan plan_;
+  LrSchedule schedule_;
+  std::unique_ptr<StepRunner> runner_;
+  TrainedState trained_;
+  std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<OneDevice> one_;      // of the leader
+  std::unique_ptr<Loader> one_loader_;  // likewise: the images of all replicas
+  std::int64_t step_ = 0;
+  std::int64_t epoch_ = 1;
+  std::int64_t images_done_ = 0;
+  VerifyResult result_;
+  Differences differences_{result_};
+};
+
+TrainingJob resolved(TrainingJob job, std::int64_t steps) {
+  job.settings = resolved_settings(job.settings, job.network->takes_rows());
+  job.settings.steps = steps;
+  CONVOY_CHECK(job.make_network, "verify: nothing makes the network of the one device");
+  if (!job.settings.weights.empty()) load_weights(*job.network, job.settings.weights);
+  return job;
+}
+
+Verification::Verification(
+    const TrainingJob& job, std::int64_t steps,
+    const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make)
+    : plain_(resolved(job, steps)),
+      job_(observed(plain_)),
+      steps_(steps),
+      ranks_(job.group),
+      replicas_(ranks_.replicas()),
+      plan_{job.data.train->size(), job.settings.batch, job.settings.accumulate},
+      trained_(watch_, [this](const Device& device) { return replica_of(device); }) {
+  const Settings& settings = job_.settings;
+  CONVOY_CHECK(steps >= 1, "verify: {} steps, expected at least 1", steps);
+  if (plan_.images == 0) CONVOY_FAIL(data, "{}: there are no training images", settings.data);
+  const std::int64_t group = plan_.smallest_group(division_of(settings, replicas_));
+  check_batch_norm(*plain_.network, settings.bn, group, job_.image_size);
+  schedule_ = {parse_lr_schedule(settings.lr_schedule), *settings.lr, settings.warmup,
+               settings.epochs ? *settings.epochs * plan_.steps() : steps};
+  if (ranks_.leads()) prepare_one_device();  // before the workers' networks change
+  runner_ = make(job_);
+  source_ = make_source();
+}
+
+// The layout's networks: watched, and all with the same weights.
+TrainingJob Verification::observed(TrainingJob job) const {
+  const NamedTensors weights =
+      job.settings.weights.empty() ? NamedTensors() : job.network->state_dict();
+  job.network = watched(*job.network, watch_);
+  job.make_network = [make = job.make_network, watch = watch_, weights] {
+    std::shared_ptr<Network> network = make();
+    if (!weights.empty()) network->load_state_dict(weights);
+    return watched(*network, watch);
+  };
+  return job;
+}
+
+int Verification::replica_of(const Device& device) const {
+  const std::vector<std::string>& names = job_.settings.devices;
+  const auto found = std::find_if(names.begin(), names.end(),
+                                  [&](const std::string& name) { return Device(name) == device; });
+  CONVOY_DCHECK(found != names.end(), "{} is no worker's device", to_string(device));
+  return ranks_.first_replica() + static_cast<int>(found - names.begin());
+}
+
+std::unique_ptr<BatchSource> Verification::make_source() const {
+  const Settings& settings = job_.settings;
+  BatchSourceOptions options;
+  options.division = division_of(settings, replicas_);
+  options.least_group = least_micro_batch(*plain_.network, settings.bn, job_.image_size);
+  options.skips = settings.bad_images == "skip";
+  options.local_workers = ranks_.local_replicas();
+  options.warn = [](const std::string&) {};
+  auto source = std::make_unique<BatchSource>(make_loader(job_, job_.data.train, true),
+                                              settings.batch, ranks_, std::move(options));
+  source->start_epoch(epoch_, 0);
+  return source;
+}
+
+void Verification::prepare_one_device() {
+  const NamedTensors weights =
+      plain_.settings.weights.empty() ? NamedTensors() : plain_.network->state_dict();
+  one_ = std::make_unique<OneDevice>(plain_, replicas_, oracle_device(plain_.settings.devices),
+                                     weights, [this] { ranks_.enter(Activity::computing); });
+  LoaderOptions options = loader_options(plain_.settings, plain_.image_size, true);
+  options.local_replicas = options.replicas = replicas_;
+  options.normalisation = plain_.normalisation.value_or(plain_.data.train->normalisation());
+  const bool images = plain_.data.train->kind() == SampleKind::images;
+  if (plain_.settings.loss == "mse" && images) options.one_hot = plain_.network->out();
+  one_loader_ = std::make_unique<Loader>(plain_.data.train, options);
+  one_loader_->start_epoch(epoch_, 0);
+}
+
+VerifyResult Verification::run() {
+  while (step_ < steps_) step();
+  result_.equal = ranks_.from_leader(result_.equal ? "equal" : "differs") == "equal";
+  ranks_.enter(Activity::finished);
+  return result_;
+}
+
+Window Verification::next_window() {
+  if (images_done_ == plan_.images) {
+    images_done_ = 0;
+    source_->start_epoch(++epoch_, 0);
+    if (one_loader_) one_loader_->start_epoch(epoch_, 0);
+  }
+  const WindowPlan plan = plan_.window_at(images_done_);
+  Window window{++step_, 0, schedule_.at(step_)};
+  ranks_.begin_step(step_);
+  source_->open(plan, window);
+  images_done_ += plan.images;
+  return window;
+}
+
+void Verification::step() {
+  const Window window = next_window();
+  const StepResult mine = runner_->step(window, *source_);
+  const std::vector<HeldEntry> held = trained_.read(*plain_.network);
+  std::vector<HeldEntry> right;
+  differences_.begin_step(step_);
+  if (ranks_.leads()) {
+    differences_.numbers(mine, one_device_step(window));
+    right = one_device_entries();
+  }
+  compare(held, right);
+  differences_.end_step();
+}
+
+StepResult Verification::one_device_step(const Window& window) {
+  std::vector<HostBatch> batches;
+  for (std::size_t i = 0; i < window.shares.size(); ++i) {
+    std::optional<HostBatch> batch = one_loader_->next();
+    CONVOY_DCHECK(batch.has_value(), "the epoch ended before its last batch");
+    batches.push_back(std::move(*batch));
+    ranks_.enter(Activity::computing);
+  }
+  return one_->step(window, batches);
+}
+
+std::vector<HeldEntry> Verification::one_device_entries() {
+  const Network& network = *plain_.network;
+  auto layer_of = [&](const std::string& tensor) {
+    const std::string layer = tensor.substr(0, tensor.rfind('.'));
+    const auto& layers = network.layers();
+    const auto found = std::find_if(layers.begin(), layers.end(),
+                                    [&](const auto& each) { return each.name == layer; });
+    return static_cast<int>(found - layers.begin());
+  };
+  std::vector<HeldEntry> entries;
+  auto add = [&](StatePart part, int replica, const NamedTensors& tensors) {
+    for (const auto& [name, tensor] : tensors) {
+      if (tensor.defined()) {
+        entries.push_back(held_entry(part, replica, layer_of(name), name, tensor));
+      }
+    }
+  };
+  add(StatePart::gradient, 0, one_->gradients());
+  add(StatePart::weight, 0, one_->weights());
+  const std::size_t common = entries.size();  // of all replicas
+  for (int replica = 0; replica < replicas_; ++replica) {
+    for (std::size_t i = 0; replica > 0 && i < common; ++i) {
+      entries.push_back(entries[i]);
+      entries.back().entry.replica = replica;
+    }
+    for (HeldEntry& held : output_entries(one_->take_outputs(replica), network,
+                                          [replica](const Device&) { return replica; })) {
+      entries.push_back(std::move(held));
+    }
+    add(StatePart::statistic, replica, one_->statistics(replica));
+  }
+  return entries;
+}
+
+void Verification::compare(const std::vector<HeldEntry>& mine,
+                           const std::vector<HeldEntry>& right) {
+  const std::vector<StateEntry> all = all_entries(ranks_, mine);
+  std::string wanted;
+  if (ranks_.leads()) wanted = join(differences_.hashes(all, right, *plain_.network));
+  for (const std::size_t place : split(ranks_.from_leader(wanted))) {
+    const std::vector<std::byte> values = values_of(ranks_, all[place], mine);
+    if (ranks_.leads()) differences_.values(all[place], values);
+  }
+}
+
+}  // namespace
+
+VerifyResult verify(const TrainingJob& job, std::int64_t steps,
+                    const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make) {
+  return Verification(job, steps, make).run();
+}
+
+}  // namespace convoy
