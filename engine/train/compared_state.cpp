@@ -78,18 +78,19 @@ std::vector<HeldEntry> TrainedState::read(const Network& network) {
 
 void TrainedState::add(WatchedLayer& layer, std::vector<HeldEntry>& entries) {
   const NamedTensors parameters = layer.named_parameters();
-  if (parameters.empty()) return;
+  const bool has_gradient =
+      std::any_of(parameters.begin(), parameters.end(),
+                  [](const auto& entry) { return entry.second.grad().defined(); });
+  if (has_gradient) trained_.insert(&layer);
+  if (!trained_.contains(&layer)) return;
   const int replica = replica_of_(parameters.front().second.device());
   auto keep = [&](StatePart part, const std::string& name, const Tensor& values) {
     entries.push_back(
         held_entry(part, replica, layer.number(), layer.name() + "." + name, values.detach()));
   };
   for (const auto& [name, parameter] : parameters) {
-    if (!parameter.grad().defined()) continue;
-    trained_.insert(&layer);
-    keep(StatePart::gradient, name, parameter.grad());
+    if (parameter.grad().defined()) keep(StatePart::gradient, name, parameter.grad());
   }
-  if (!trained_.contains(&layer)) return;
   for (const auto& [name, value] : statistics_of(layer)) keep(StatePart::statistic, name, value);
   for (const auto& [name, parameter] : parameters) keep(StatePart::weight, name, parameter);
 }

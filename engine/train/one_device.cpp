@@ -49,6 +49,7 @@ OneDevice::OneDevice(const TrainingJob& job, int replicas, const Device& device,
     auto replica = std::make_unique<Replica>();
     replica->number = i;
     replica->network = watched(*job.make_network(), replica->watch);
+    replica->network->materialize(device_, dtype_, settings_.seed);
     if (!weights.empty()) replica->network->load_state_dict(weights);
     replica->network->to(dtype_);
     replica->network->to(device_);
@@ -104,14 +105,15 @@ void OneDevice::walk_batch(Replica& replica, const HostBatch& batch,
   std::vector<std::int64_t> parts = split_batch(shares[r], division_.rule);
   // Those empty here alone join the statistics of the others.
   parts.resize(static_cast<std::size_t>(passes_of(shares, division_)[r]));
-  std::int64_t begin = batch.starts[r];
+  std::int64_t image = batch.image_start(replica.number);
+  std::int64_t label = batch.label_start(replica.number);
   for (const std::int64_t images : parts) {
-    const std::int64_t end = begin + images;
-    const Tensor x = rows(batch.x, begin, batch.shape.with(0, images), {dtype_, device_});
-    const Tensor loss = loss_of(batch, begin, end, replica.network->forward(x), scale);
+    const Tensor x = rows(batch.x, image, batch.shape.with(0, images), {dtype_, device_});
+    const Tensor loss = loss_of(batch, label, images, replica.network->forward(x), scale);
     loss.backward();
     replica.loss += loss.item();
-    begin = end;
+    image += images;
+    label += images;
     if (!division_.together) alive_();
   }
 }
@@ -131,16 +133,16 @@ void OneDevice::walk_together(const Window& window, const std::vector<HostBatch>
   alive_();
 }
 
-Tensor OneDevice::loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end,
+Tensor OneDevice::loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t images,
                           const Tensor& output, double scale) const {
   if (settings_.loss != "mse") {
     const Tensor labels =
-        Tensor::from_host(batch.labels.data() + begin, {end - begin}, {DType::i64, device_});
+        Tensor::from_host(batch.labels.data() + begin, {images}, {DType::i64, device_});
     return cross_entropy(output, labels,
                          {.label_smoothing = settings_.label_smoothing, .scale = scale});
   }
   const std::int64_t width = batch.target_width;
-  const Tensor target = rows(batch.targets, begin, {end - begin, width}, {dtype_, device_});
+  const Tensor target = rows(batch.targets, begin, {images, width}, {dtype_, device_});
   return mse_loss(output, target, scale / static_cast<double>(width));
 }
 

@@ -47,8 +47,8 @@ class OneDevice {
   void walk_batch(Replica& replica, const HostBatch& batch, const std::vector<std::int64_t>& shares,
                   double scale);
   void walk_together(const Window& window, const std::vector<HostBatch>& batches);
-  Tensor loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t end, const Tensor& output,
-                 double scale) const;
+  Tensor loss_of(const HostBatch& batch, std::int64_t begin, std::int64_t images,
+                 const Tensor& output, double scale) const;
   void add_gradients();
   double norm() const;
   void copy_weights();

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <limits>
 #include <utility>
 
 #include "engine/nn/state.h"
-#include "engine/optim/lr_schedule.h"
 #include "engine/train/batch_source.h"
 #include "engine/train/compared_state.h"
 #include "engine/train/defaults.h"
 #include "engine/train/difference.h"
 #include "engine/train/evaluate.h"
 #include "engine/train/one_device.h"
+#include "engine/train/run_plan.h"
 #include "engine/train/setup.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
@@ -70,25 +69,26 @@ class Verification {
   const std::int64_t steps_;
   const Ranks ranks_;
   const int replicas_;
-  const EpochPlan plan_;
-  LrSchedule schedule_;
+  const RunPlan plan_;
   std::unique_ptr<StepRunner> runner_;
   TrainedState trained_;
   std::unique_ptr<BatchSource> source_;
   std::unique_ptr<OneDevice> one_;      // of the leader
   std::unique_ptr<Loader> one_loader_;  // likewise: the images of all replicas
-  std::int64_t step_ = 0;
-  std::int64_t epoch_ = 1;
-  std::int64_t images_done_ = 0;
+  ProgressState state_;
   VerifyResult result_;
   Differences differences_{result_};
 };
 
 TrainingJob resolved(TrainingJob job, std::int64_t steps) {
   job.settings = resolved_settings(job.settings, job.network->takes_rows());
+  CONVOY_CHECK(steps >= 1, "verify: {} steps, expected at least 1", steps);
   job.settings.steps = steps;
   CONVOY_CHECK(job.make_network, "verify: nothing makes the network of the one device");
-  if (!job.settings.weights.empty()) load_weights(*job.network, job.settings.weights);
+  if (!job.settings.weights.empty()) {
+    job.network->materialize(Device(), DType::f32, job.settings.seed);
+    load_weights(*job.network, job.settings.weights);
+  }
   return job;
 }
 
@@ -98,17 +98,10 @@ Verification::Verification(
     : plain_(resolved(job, steps)),
       job_(observed(plain_)),
       steps_(steps),
-      ranks_(job.group),
+      ranks_(ranks_of(job)),
       replicas_(ranks_.replicas()),
-      plan_{job.data.train->size(), job.settings.batch, job.settings.accumulate},
+      plan_(plain_, division_of(plain_.settings, replicas_)),
       trained_(watch_, [this](const Device& device) { return replica_of(device); }) {
-  const Settings& settings = job_.settings;
-  CONVOY_CHECK(steps >= 1, "verify: {} steps, expected at least 1", steps);
-  if (plan_.images == 0) CONVOY_FAIL(data, "{}: there are no training images", settings.data);
-  const std::int64_t group = plan_.smallest_group(division_of(settings, replicas_));
-  check_batch_norm(*plain_.network, settings.bn, group, job_.image_size);
-  schedule_ = {parse_lr_schedule(settings.lr_schedule), *settings.lr, settings.warmup,
-               settings.epochs ? *settings.epochs * plan_.steps() : steps};
   if (ranks_.leads()) prepare_one_device();  // before the workers' networks change
   runner_ = make(job_);
   source_ = make_source();
@@ -132,20 +125,21 @@ int Verification::replica_of(const Device& device) const {
   const auto found = std::find_if(names.begin(), names.end(),
                                   [&](const std::string& name) { return Device(name) == device; });
   CONVOY_DCHECK(found != names.end(), "{} is no worker's device", to_string(device));
-  return ranks_.first_replica() + static_cast<int>(found - names.begin());
+  const int rank = ranks_.first_worker() + static_cast<int>(found - names.begin());
+  return ranks_.layout().replica_of(rank);
 }
 
 std::unique_ptr<BatchSource> Verification::make_source() const {
   const Settings& settings = job_.settings;
   BatchSourceOptions options;
-  options.division = division_of(settings, replicas_);
-  options.least_group = least_micro_batch(*plain_.network, settings.bn, job_.image_size);
+  options.division = plan_.division();
+  options.least_group = plan_.least_group();
   options.skips = settings.bad_images == "skip";
-  options.local_workers = ranks_.local_replicas();
+  options.local_workers = ranks_.local_workers();
   options.warn = [](const std::string&) {};
   auto source = std::make_unique<BatchSource>(make_loader(job_, job_.data.train, true),
                                               settings.batch, ranks_, std::move(options));
-  source->start_epoch(epoch_, 0);
+  source->start_epoch(state_.epoch, 0);
   return source;
 }
 
@@ -155,32 +149,33 @@ void Verification::prepare_one_device() {
   one_ = std::make_unique<OneDevice>(plain_, replicas_, oracle_device(plain_.settings.devices),
                                      weights, [this] { ranks_.enter(Activity::computing); });
   LoaderOptions options = loader_options(plain_.settings, plain_.image_size, true);
-  options.local_replicas = options.replicas = replicas_;
+  options.replicas = replicas_;
+  options.images = options.labels = {0, replicas_};
   options.normalisation = plain_.normalisation.value_or(plain_.data.train->normalisation());
   const bool images = plain_.data.train->kind() == SampleKind::images;
   if (plain_.settings.loss == "mse" && images) options.one_hot = plain_.network->out();
   one_loader_ = std::make_unique<Loader>(plain_.data.train, options);
-  one_loader_->start_epoch(epoch_, 0);
+  one_loader_->start_epoch(state_.epoch, 0);
 }
 
 VerifyResult Verification::run() {
-  while (step_ < steps_) step();
+  while (state_.step < steps_) step();
   result_.equal = ranks_.from_leader(result_.equal ? "equal" : "differs") == "equal";
   ranks_.enter(Activity::finished);
   return result_;
 }
 
 Window Verification::next_window() {
-  if (images_done_ == plan_.images) {
-    images_done_ = 0;
-    source_->start_epoch(++epoch_, 0);
-    if (one_loader_) one_loader_->start_epoch(epoch_, 0);
+  if (plan_.evaluation_is_open(state_)) {
+    state_.images_done = 0;
+    source_->start_epoch(++state_.epoch, 0);
+    if (one_loader_) one_loader_->start_epoch(state_.epoch, 0);
   }
-  const WindowPlan plan = plan_.window_at(images_done_);
-  Window window{++step_, 0, schedule_.at(step_)};
-  ranks_.begin_step(step_);
+  const WindowPlan plan = plan_.next_window(state_);
+  Window window{++state_.step, 0, plan_.lr_at(state_.step)};
+  ranks_.begin_step(state_.step);
   source_->open(plan, window);
-  images_done_ += plan.images;
+  state_.images_done += plan.images;
   return window;
 }
 
@@ -189,7 +184,7 @@ void Verification::step() {
   const StepResult mine = runner_->step(window, *source_);
   const std::vector<HeldEntry> held = trained_.read(*plain_.network);
   std::vector<HeldEntry> right;
-  differences_.begin_step(step_);
+  differences_.begin_step(state_.step);
   if (ranks_.leads()) {
     differences_.numbers(mine, one_device_step(window));
     right = one_device_entries();

@@ -226,9 +226,11 @@ TEST_CASE("a lost micro-batch is found in the first layer, and its number told")
   settings.micro_batch_size = 3;
   const auto result = verify_replicas(
       tiny_job(settings, 24), 1, 2,
-      faulty([](StepRunner& runner, Network&, const Window& window, BatchFeed& feed) {
+      faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
         HostBatch batch = feed.at(0);
         batch.images = 6;
+        batch.shares = {6};
+        window.shares = {{6}};
         ReadyBatches rest({batch});
         const StepResult result = runner.step(window, rest);
         feed.done(0);
