@@ -1,6 +1,5 @@
 // `verify`: the layout of workers against one device, step by step.
 #include "engine/train/verify.h"
-#include "cli/agreement.h"
 #include "cli/check_settings.h"
 #include "cli/commands.h"
 #include "cli/job_group.h"
@@ -15,23 +14,18 @@ namespace {
 
 constexpr std::int64_t kSteps = 3;
 
-void check_agreement(const TrainingJob& job, convoy::Group& group) {
-  Facts facts = common_facts(job.settings, job.settings_json);
-  facts.emplace_back("fingerprint of the data", job.data.fingerprint());
-  check_equal_facts(group.processes(), facts);
-}
-
 // Every process runs this; the leading one alone shows, and ends all where the layout is not equal.
 int verify_in(Options& options, const JobGroup& processes) {
   options.settings.steps = options.settings.steps.value_or(kSteps);
   check_settings(options);
-  check_replicas(options.settings, processes.workers());
-  const TrainingJob job = make_job(options, processes.group());
+  layout_of(options.settings, processes.workers());  // what does not fit is said before all else
+  TrainingJob job = make_job(options, processes.group());
   if (processes.group()) check_agreement(job, *processes.group());
-  const Ranks ranks(processes.group());
-  const int sharing = workers_on_these_cores(ranks);
+  settle_cuts(options, job);
+  const Ranks ranks = ranks_of(job);
+  const std::set<std::string> warnings = all_device_warnings(options.settings, ranks);
   if (processes.leads()) {
-    print_warnings(device_warnings(options.settings, sharing));
+    print_warnings({warnings.begin(), warnings.end()});
     print_notes(options.notes);
   }
   const VerifyResult result = verify(job, *options.settings.steps);

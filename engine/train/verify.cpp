@@ -104,6 +104,7 @@ Verification::Verification(
       trained_(watch_, [this](const Device& device) { return replica_of(device); }) {
   if (ranks_.leads()) prepare_one_device();  // before the workers' networks change
   runner_ = make(job_);
+  watch_->take();  // what choosing cuts has run
   source_ = make_source();
 }
 

@@ -73,7 +73,9 @@ class Faulty : public StepRunner {
     return step_(*inner_, *network_, window, feed);
   }
   EvalSums evaluate(const HostBatch& batch) override { return inner_->evaluate(batch); }
+  Outputs predict(const HostBatch& batch) override { return inner_->predict(batch); }
   std::vector<std::string> weights_hashes() override { return inner_->weights_hashes(); }
+  std::vector<NamedArray> gradients() override { return inner_->gradients(); }
   TrainingTensors tensors() override { return inner_->tensors(); }
   std::uint64_t tensor_bytes() const override { return inner_->tensor_bytes(); }
   void load(const TrainingTensors& tensors) override { inner_->load(tensors); }
