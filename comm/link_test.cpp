@@ -52,7 +52,6 @@ class PairTest {
       : me_(group.rank()),
         peer_(peer),
         options_(options),
-        deadline_(steady_now() + options.limit),
         sender_(group, peer, tag, links()),
         receiver_(group, peer, tag, links()) {}
 
@@ -64,7 +63,7 @@ class PairTest {
       if (bytes >= largest() / 4) rate = std::max(rate, static_cast<double>(bytes) / seconds);
     }
     exchange(0, clocks);  // the peer has all of the above
-    if (!sender_.flush_for(left())) fail_late("taken all messages");
+    if (!sender_.flush_for(options_.limit)) fail_late("taken all messages");
     return {peer_, me_, clocks.latency, rate, clocks.offset};
   }
 
@@ -74,7 +73,6 @@ class PairTest {
   std::size_t largest() const {
     return *std::max_element(options_.sizes.begin(), options_.sizes.end());
   }
-  double left() const { return std::max(0.0, deadline_ - steady_now()); }
 
   [[noreturn]] void fail_late(const std::string& what) const {
     CONVOY_FAIL(communication, "link test of ranks {} and {}: rank {} has not {} within {:g} s",
@@ -82,7 +80,7 @@ class PairTest {
   }
 
   LinkMessage next(std::size_t bytes) {
-    std::optional<LinkMessage> message = receiver_.receive_for(left());
+    std::optional<LinkMessage> message = receiver_.receive_for(options_.limit);
     if (!message) fail_late(fmt::format("sent a message of {} bytes", bytes));
     if (message->payload.bytes() != bytes) {
       CONVOY_FAIL(communication,
@@ -136,10 +134,10 @@ class PairTest {
   }
 
   void compare(const Payload& got, const Payload& expected) const {
+    if (got.bytes() == 0 || std::memcmp(got.data(), expected.data(), got.bytes()) == 0) return;
     const auto a = got.span();
     const auto b = expected.span();
     const auto at = std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
-    if (at == static_cast<std::ptrdiff_t>(a.size())) return;
     CONVOY_FAIL(
         communication,
         "link test of ranks {} and {}: byte {} of {} from rank {} to rank {} is {}, expected {}",
@@ -150,7 +148,6 @@ class PairTest {
   const int me_;
   const int peer_;
   const LinkTestOptions& options_;
-  const double deadline_;
   LinkSender sender_;
   LinkReceiver receiver_;
 };

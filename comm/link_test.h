@@ -19,14 +19,14 @@ struct LinkReport {
 };
 
 struct LinkTestOptions {
-  double limit = 5;  ///< seconds for the whole test of a pair
+  double limit = 5;  ///< seconds that the next message of a peer may take
   /// Bytes; at least one size.
   std::vector<std::size_t> sizes = {1024, 16384, 262144, 4194304, 16777216};
 };
 
 /// Tests the links to and from each of `peers` (ranks of `group`, each named once), all at once, on
 /// tag `tag`; every peer calls it with this rank among its own. `communication` that names the pair
-/// if a byte is wrong, or if a pair has not ended in time. Reports are in the order of `peers`.
+/// if a byte is wrong, or if a message has not come in time. Reports are in the order of `peers`.
 std::vector<LinkReport> test_links(HostCommunicator& group, const std::vector<int>& peers, int tag,
                                    const LinkTestOptions& options = {});
 

@@ -34,6 +34,7 @@ StageLinks::StageLinks(HostCommunicator& group, const StageMap& map,
           options_.layout.rank_of(replica_, neighbour % options_.layout.workers_per_replica));
     }
   }
+  group.barrier();  // the test has short limits
   reports_ = test_links(group, {peers.begin(), peers.end()}, kLinkTestTag);
   for (int stage : stages) {
     open(stage, stage - 1);

@@ -8,6 +8,7 @@
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
+#include "engine/parallel/pipeline/instruction_mark.h"
 #include "engine/train/model_state.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
@@ -185,6 +186,7 @@ void StageWorker::run(const WindowWork& work, std::size_t place) {
   const Instruction& at = work.line[place];
   const int k = at.micro_batch;
   const bool runs = !of_window(at.op) && work.plan.runs(k, replica_);
+  board_.begin_instruction(mark_of(at));
   switch (at.op) {
     case ScheduleOp::receive_activation:
       held(at.stage).activations[k] = links_.receive(at, work.plan.at(k), runs, clock_);
@@ -366,6 +368,7 @@ void StageWorker::infer(const ForwardWork& work,
   for (const auto& held : held_) held->slice().eval();
   StateClock clock;
   for (const Instruction& at : work.line) {
+    board_.begin_instruction(mark_of(at));
     Held& own = held(at.stage);
     const int k = at.micro_batch;
     const MicroBatch& micro_batch = work.plan.at(k);
