@@ -78,7 +78,13 @@ Table table_of(const std::vector<RunRecord>& runs, const std::vector<std::string
 
 }  // namespace
 
-std::string settings_markup(const std::vector<RunRecord>& runs) {
+std::string settings_markup(const std::vector<RunRecord>& all_runs) {
+  std::vector<RunRecord> runs;
+  for (const RunRecord& run : all_runs) {
+    if (run.settings.empty()) continue;
+    runs.emplace_back().name = run.name;
+    runs.back().settings = run.settings;
+  }
   const std::vector<std::string> all = names_of(runs);
   if (all.empty()) return "";
   std::vector<std::string> main;

@@ -14,7 +14,7 @@
 namespace convoy::cli {
 namespace {
 
-constexpr double kWidth = 760;
+constexpr double kWidth = 660;
 constexpr double kPlotHeight = 280;
 
 /// The rows of one mode of one run, by ascending split. Rows of the whole batch stand apart.
