@@ -22,6 +22,8 @@ std::string title(const Json& given);
 void run_case(const Json& given, const TensorOptions& options);
 void run_op_case(const Json& given, const TensorOptions& options);
 void run_training_case(const Json& given, const TensorOptions& options);
+/// A training case of a ResNet through two stages, cut before layer3, on ref:0 and ref:1 in f64.
+void run_staged_case(const Json& given);
 void run_regression_case(const Json& given, const TensorOptions& options);
 
 /// `data` unless `given` has all of `required` and nothing but those and `optional`.

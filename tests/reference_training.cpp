@@ -7,10 +7,10 @@
 
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
-#include "engine/optim/optimizer.h"
 #include "kernels/base/error.h"
 #include "models/models.h"
 #include "tests/reference_case.h"
+#include "tests/reference_trainee.h"
 #include "tests/support/catch.h"
 
 namespace convoy::testing {
@@ -43,6 +43,8 @@ void set_by_formula(Network& network) {
   });
 }
 
+}  // namespace
+
 std::shared_ptr<Network> formula_model(const Json& given, const TensorOptions& options) {
   const auto classes = given.value("classes", std::int64_t{1});
   std::shared_ptr<Network> network = make_model(given.at("model").get<std::string>(), classes);
@@ -51,6 +53,8 @@ std::shared_ptr<Network> formula_model(const Json& given, const TensorOptions& o
   set_by_formula(*network);
   return network;
 }
+
+namespace {
 
 Shape shape_of(const Json& given, const char* key) {
   return Shape(given.at(key).get<std::vector<std::int64_t>>());
@@ -126,57 +130,68 @@ double largest_of(const Json& rows) {
   return result;
 }
 
-// One training case on its way.
-struct Training {
-  const Json& given;
-  std::shared_ptr<Network> network;
-  Tensor images, labels;
-  double smoothing;
+// On one device, micro-batch by micro-batch.
+class Alone : public Trainee {
+ public:
+  Alone(const Json& given, const TensorOptions& options)
+      : plan_(training_plan(given)),
+        network_(formula_model(given, options)),
+        images_(formula_tensor("input", plan_.shape, options, 2)),
+        labels_(formula_labels("label", plan_.shape[0], plan_.classes, options)),
+        optimizer_(network_->named_parameters(), plan_.sgd) {}
 
-  // One step's forward and backward in micro-batches; the loss, and the logits where wanted.
-  double accumulate(std::vector<double>* logits) {
-    const auto micro_batch = given.at("micro_batch").get<std::int64_t>();
-    const std::vector<Tensor> image_parts = images.split(micro_batch);
-    const std::vector<Tensor> label_parts = labels.split(micro_batch);
+  double step(std::vector<double>& logits) override {
+    optimizer_.zero_grad();
+    const std::vector<Tensor> image_parts = images_.split(plan_.micro_batch);
+    const std::vector<Tensor> label_parts = labels_.split(plan_.micro_batch);
     double loss = 0;
     for (std::size_t i = 0; i < image_parts.size(); ++i) {
-      const Tensor out = network->forward(image_parts[i]);
-      const Tensor part = cross_entropy(
-          out, label_parts[i],
-          {.label_smoothing = smoothing, .scale = 1 / static_cast<double>(images.size(0))});
+      const Tensor out = network_->forward(image_parts[i]);
+      const Tensor part = cross_entropy(out, label_parts[i],
+                                        {.label_smoothing = plan_.label_smoothing,
+                                         .scale = 1 / static_cast<double>(images_.size(0))});
       part.backward();
       loss += part.item();
-      if (!logits) continue;
-      for (double value : out.to_vector<double>()) logits->push_back(value);
+      for (double value : out.to_vector<double>()) logits.push_back(value);
     }
+    optimizer_.step();
     return loss;
   }
+
+  NamedTensors gradients() override {
+    NamedTensors gradients = network_->named_parameters();
+    for (auto& [name, parameter] : gradients) parameter = parameter.grad();
+    return gradients;
+  }
+  NamedTensors running() override { return network_->named_buffers(); }
+  NamedTensors parameters() override { return network_->named_parameters(); }
+
+  std::vector<double> evaluate() override {
+    const NoGradScope no_grad;
+    network_->eval();
+    return network_->forward(images_).to_vector<double>();
+  }
+
+ private:
+  const TrainingPlan plan_;
+  std::shared_ptr<Network> network_;
+  Tensor images_, labels_;
+  Sgd optimizer_;
 };
 
-void check_first_step(const Json& given, const Network& network, const Bounds& bounds,
+void check_first_step(const Json& given, Trainee& trainee, const Bounds& bounds,
                       const std::vector<double>& logits) {
   const double scale = bounds.single() ? 1 : largest_of(given.at("logits"));
   check_rows("logits", logits, given.at("logits"), bounds.of("logits", 1e-4) * scale);
-  NamedTensors gradients = network.named_parameters();
-  for (auto& [name, parameter] : gradients) parameter = parameter.grad();
-  check_digests("gradient", "grad", gradients, given.at("grads"), bounds.of("grads", 1e-3),
-                bounds.parts());
-  check_digests("running value", "running", network.named_buffers(), given.at("running"),
+  check_digests("gradient", "grad", trainee.gradients(), given.at("grads"),
+                bounds.of("grads", 1e-3), bounds.parts());
+  check_digests("running value", "running", trainee.running(), given.at("running"),
                 bounds.of("running", 1e-5), bounds.parts());
 }
 
 void check_loss(std::size_t step, double loss, double expected, double tolerance) {
   INFO("step " << step + 1 << ": loss " << loss << ", expected " << expected);
   CHECK(std::abs(loss - expected) <= tolerance * std::abs(expected));
-}
-
-void check_evaluation(const Json& given, Network& network, const Tensor& images,
-                      const Bounds& bounds) {
-  NoGradScope no_grad;
-  network.eval();
-  const Json& expected = given.at("eval_logits");
-  check_rows("evaluation logits", network.forward(images).to_vector<double>(), expected,
-             bounds.of("eval_logits", 1e-4) * largest_of(expected));
 }
 
 std::vector<double> losses_of(const Json& given) {
@@ -187,34 +202,42 @@ std::vector<double> losses_of(const Json& given) {
 
 }  // namespace
 
-void run_training_case(const Json& given, const TensorOptions& options) {
+TrainingPlan training_plan(const Json& given) {
   check_keys(given,
              {"model", "classes", "batch", "micro_batch", "lr", "losses", "logits", "grads",
               "running", "params_after", "eval_logits"},
              {"momentum", "weight_decay", "label_smoothing", "float32_deviation"});
-  const Bounds bounds(given, options.dtype == DType::f32);
-  const Shape shape = shape_of(given, "batch");
-  Training training{
-      given, formula_model(given, options), formula_tensor("input", shape, options, 2),
-      formula_labels("label", shape[0], given.at("classes").get<std::int64_t>(), options),
-      given.value("label_smoothing", 0.0)};
-  Network& network = *training.network;
-  Sgd optimizer(network.named_parameters(), {.lr = given.at("lr").get<double>(),
-                                             .momentum = given.value("momentum", 0.0),
-                                             .weight_decay = given.value("weight_decay", 0.0)});
+  TrainingPlan plan;
+  plan.shape = shape_of(given, "batch");
+  plan.classes = given.at("classes").get<std::int64_t>();
+  plan.micro_batch = given.at("micro_batch").get<std::int64_t>();
+  plan.label_smoothing = given.value("label_smoothing", 0.0);
+  plan.sgd = {.lr = given.at("lr").get<double>(),
+              .momentum = given.value("momentum", 0.0),
+              .weight_decay = given.value("weight_decay", 0.0)};
+  return plan;
+}
+
+void check_training(const Json& given, Trainee& trainee, DType dtype) {
+  const Bounds bounds(given, dtype == DType::f32);
   const std::vector<double> losses = losses_of(given);
   for (std::size_t step = 0; step < losses.size(); ++step) {
-    optimizer.zero_grad();
     std::vector<double> logits;
-    const double loss = training.accumulate(step == 0 ? &logits : nullptr);
+    const double loss = trainee.step(logits);
     if (step < 2 || !bounds.single())
       check_loss(step, loss, losses[step], bounds.of_loss(step, losses));
-    if (step == 0) check_first_step(given, network, bounds, logits);
-    optimizer.step();
+    if (step == 0) check_first_step(given, trainee, bounds, logits);
   }
-  check_digests("parameter", "param", network.named_parameters(), given.at("params_after"),
+  check_digests("parameter", "param", trainee.parameters(), given.at("params_after"),
                 bounds.of("params_after", 1e-4), bounds.parts());
-  check_evaluation(given, network, training.images, bounds);
+  const Json& expected = given.at("eval_logits");
+  check_rows("evaluation logits", trainee.evaluate(), expected,
+             bounds.of("eval_logits", 1e-4) * largest_of(expected));
+}
+
+void run_training_case(const Json& given, const TensorOptions& options) {
+  Alone alone(given, options);
+  check_training(given, alone, options.dtype);
 }
 
 void run_regression_case(const Json& given, const TensorOptions& options) {
