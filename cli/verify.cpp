@@ -28,7 +28,7 @@ int verify_in(Options& options, const JobGroup& processes) {
     print_warnings({warnings.begin(), warnings.end()});
     print_notes(options.notes);
   }
-  const VerifyResult result = verify(job, *options.settings.steps);
+  const VerifyResult result = verify(job, {.steps = *options.settings.steps});
   if (processes.leads()) {
     for (const std::string& line : verify_lines(options, result)) print_line(line);
     check_equal(result);

@@ -124,10 +124,10 @@ std::vector<std::size_t> Differences::hashes(const std::vector<StateEntry>& layo
 
 void Differences::values(const StateEntry& entry, const std::vector<std::byte>& layout) {
   const auto found = expected_.find({entry.part, entry.replica, entry.name});
-  const double value = found == expected_.end()
-                           ? kNoNumber
-                           : largest_difference(found->second->values.dtype(), layout,
-                                                found->second->values.to_bytes());
+  const bool is_there = found != expected_.end() && found->second->values.defined();
+  const double value = !is_there ? kNoNumber
+                                 : largest_difference(found->second->values.dtype(), layout,
+                                                      found->second->values.to_bytes());
   grow(entry.part, entry.name, value);
 }
 

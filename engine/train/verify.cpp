@@ -48,8 +48,7 @@ std::vector<std::size_t> split(const std::string& text) {
 
 class Verification {
  public:
-  Verification(const TrainingJob& job, std::int64_t steps,
-               const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make);
+  Verification(const TrainingJob& job, const VerifyOptions& options);
   VerifyResult run();
 
  private:
@@ -59,14 +58,16 @@ class Verification {
   void prepare_one_device();
   Window next_window();
   void step();
+  bool is_known() const { return options_.known && !options_.known->steps.empty(); }
+  std::vector<HeldEntry> compare_numbers(const StepResult& mine, const Window& window);
   StepResult one_device_step(const Window& window);
   std::vector<HeldEntry> one_device_entries();
   void compare(const std::vector<HeldEntry>& mine, const std::vector<HeldEntry>& right);
 
+  const VerifyOptions options_;
   std::shared_ptr<LayerWatch> watch_ = std::make_shared<LayerWatch>();
   const TrainingJob plain_;
   const TrainingJob job_;
-  const std::int64_t steps_;
   const Ranks ranks_;
   const int replicas_;
   const RunPlan plan_;
@@ -92,18 +93,16 @@ TrainingJob resolved(TrainingJob job, std::int64_t steps) {
   return job;
 }
 
-Verification::Verification(
-    const TrainingJob& job, std::int64_t steps,
-    const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make)
-    : plain_(resolved(job, steps)),
+Verification::Verification(const TrainingJob& job, const VerifyOptions& options)
+    : options_(options),
+      plain_(resolved(job, options.steps)),
       job_(observed(plain_)),
-      steps_(steps),
       ranks_(ranks_of(job)),
       replicas_(ranks_.replicas()),
       plan_(plain_, division_of(plain_.settings, replicas_)),
       trained_(watch_, [this](const Device& device) { return replica_of(device); }) {
-  if (ranks_.leads()) prepare_one_device();  // before the workers' networks change
-  runner_ = make(job_);
+  if (ranks_.leads() && !is_known()) prepare_one_device();
+  runner_ = options.make(job_);
   watch_->take();  // what choosing cuts has run
   source_ = make_source();
 }
@@ -160,7 +159,7 @@ void Verification::prepare_one_device() {
 }
 
 VerifyResult Verification::run() {
-  while (state_.step < steps_) step();
+  while (state_.step < options_.steps) step();
   result_.equal = ranks_.from_leader(result_.equal ? "equal" : "differs") == "equal";
   ranks_.enter(Activity::finished);
   return result_;
@@ -186,12 +185,28 @@ void Verification::step() {
   const std::vector<HeldEntry> held = trained_.read(*plain_.network);
   std::vector<HeldEntry> right;
   differences_.begin_step(state_.step);
-  if (ranks_.leads()) {
-    differences_.numbers(mine, one_device_step(window));
-    right = one_device_entries();
-  }
+  if (ranks_.leads()) right = compare_numbers(mine, window);
   compare(held, right);
   differences_.end_step();
+}
+
+// Returns the one device's entries.
+std::vector<HeldEntry> Verification::compare_numbers(const StepResult& mine, const Window& window) {
+  std::vector<HeldEntry> entries;
+  if (!one_) {
+    const auto& known = options_.known->steps.at(static_cast<std::size_t>(state_.step - 1));
+    for (const StateEntry& entry : known.entries) entries.push_back({entry, Tensor()});
+    differences_.numbers(mine, known.result);
+    return entries;
+  }
+  const StepResult right = one_device_step(window);
+  entries = one_device_entries();
+  differences_.numbers(mine, right);
+  if (!options_.known) return entries;
+  KnownSteps::Step& known = options_.known->steps.emplace_back();
+  known.result = right;
+  for (const HeldEntry& held : entries) known.entries.push_back(held.entry);
+  return entries;
 }
 
 StepResult Verification::one_device_step(const Window& window) {
@@ -252,9 +267,8 @@ void Verification::compare(const std::vector<HeldEntry>& mine,
 
 }  // namespace
 
-VerifyResult verify(const TrainingJob& job, std::int64_t steps,
-                    const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make) {
-  return Verification(job, steps, make).run();
+VerifyResult verify(const TrainingJob& job, const VerifyOptions& options) {
+  return Verification(job, options).run();
 }
 
 }  // namespace convoy

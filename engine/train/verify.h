@@ -10,14 +10,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "engine/train/compared_state.h"
 #include "engine/train/step_runner.h"
 #include "engine/train/trainer.h"
 
 namespace convoy {
 
 /// The largest absolute difference of a kind over all steps; infinite where something is missing
-/// on one side or only one of them is a number.
+/// on one side, only one of them is a number, or one is known by its hash alone.
 struct LargestDifference {
   double value = 0;
   std::string name;  ///< of the tensor; empty where all are equal
@@ -44,10 +46,27 @@ struct VerifyResult {
   std::optional<FirstDifference> first;
 };
 
-/// `steps` steps of training as `job` says, and of one device. Collective; what was found is told
-/// by the leading process alone. `make` makes the runner.
-VerifyResult verify(
-    const TrainingJob& job, std::int64_t steps,
-    const std::function<std::unique_ptr<StepRunner>(const TrainingJob&)>& make = make_runner);
+/// What one device has come to: hashes alone, for layouts that follow with the same settings but
+/// for stages, cuts, schedule and devices. Where they differ then, how much stays unknown.
+struct KnownSteps {
+  struct Step {
+    StepResult result;
+    std::vector<StateEntry> entries;
+  };
+  std::vector<Step> steps;
+};
+
+struct VerifyOptions {
+  std::int64_t steps = 3;
+  /// Makes the layout's runner.
+  std::function<std::unique_ptr<StepRunner>(const TrainingJob&)> make = make_runner;
+  /// Where given: the leading process takes the one device's steps from it, or, while it is empty,
+  /// puts them there.
+  KnownSteps* known = nullptr;
+};
+
+/// Steps of training as `job` says, and of one device. Collective; what was found is told by the
+/// leading process alone.
+VerifyResult verify(const TrainingJob& job, const VerifyOptions& options);
 
 }  // namespace convoy

@@ -44,7 +44,7 @@ VerifyResult verify_replicas(TrainingJob job, int replicas, std::int64_t steps,
   job.settings.devices.clear();
   const char* type = job.settings.precision == "fp64" ? "ref" : "cpu";
   for (int i = 0; i < replicas; ++i) job.settings.devices.push_back(fmt::format("{}:{}", type, i));
-  return verify(job, steps, make);
+  return verify(job, {.steps = steps, .make = make});
 }
 
 void check_equal(const VerifyResult& result, std::int64_t steps) {
@@ -226,18 +226,18 @@ TEST_CASE("of wrong gradients the one nearest to the loss is named") {
 TEST_CASE("a lost micro-batch is found in the first layer, and its number told") {
   Settings settings = settings_of("micro");
   settings.micro_batch_size = 3;
-  const auto result = verify_replicas(
-      tiny_job(settings, 24), 1, 2,
-      faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
-        HostBatch batch = feed.at(0);
-        batch.images = 6;
-        batch.shares = {6};
-        window.shares = {{6}};
-        ReadyBatches rest({batch});
-        const StepResult result = runner.step(window, rest);
-        feed.done(0);
-        return result;
-      }));
+  const auto result =
+      verify_replicas(tiny_job(settings, 24), 1, 2,
+                      faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
+                        HostBatch batch = feed.at(0);
+                        batch.images = 6;
+                        batch.shares = {6};
+                        window.shares = {{6}};
+                        ReadyBatches rest({batch});
+                        const StepResult result = runner.step(window, rest);
+                        feed.done(0);
+                        return result;
+                      }));
   check_first(result, 1, "forward", "conv1", "");
   CHECK(result.first->micro_batch == 2);
   CHECK(result.gradient.value > 0);
@@ -319,9 +319,23 @@ TEST_CASE("a gradient that no worker has is missing, not equal") {
   CHECK(result.gradient.value == std::numeric_limits<double>::infinity());
 }
 
+TEST_CASE("steps of one device that are known serve other layouts, and tell them apart") {
+  KnownSteps known;
+  Settings settings = settings_of("micro");
+  settings.devices = {"cpu:0"};
+  settings.micro_batch_size = 3;
+  check_equal(verify(tiny_job(settings, 16), {.steps = 2, .known = &known}), 2);
+  REQUIRE(known.steps.size() == 2);
+  check_equal(verify(tiny_job(settings, 16), {.steps = 2, .known = &known}), 2);
+  settings.micro_batch_size = 4;
+  const VerifyResult other = verify(tiny_job(settings, 16), {.steps = 2, .known = &known});
+  check_first(other, 1, "forward", "conv1", "");
+  CHECK(other.weight.value == std::numeric_limits<double>::infinity());
+}
+
 TEST_CASE("no steps, a wrong division and a network that nobody makes are refused") {
   TrainingJob job = tiny_job(settings_of("micro"), 12);
-  expect_error(ErrorKind::usage, {"verify: 0 steps"}, [&] { verify(job, 0); });
+  expect_error(ErrorKind::usage, {"verify: 0 steps"}, [&] { verify(job, {.steps = 0}); });
   job.make_network = nullptr;
-  expect_error(ErrorKind::usage, {"verify: nothing makes"}, [&] { verify(job, 1); });
+  expect_error(ErrorKind::usage, {"verify: nothing makes"}, [&] { verify(job, {.steps = 1}); });
 }
