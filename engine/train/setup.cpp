@@ -94,25 +94,6 @@ Division division_of(const Settings& settings, int replicas) {
   return {replicas, {settings.micro_batch_size, settings.micro_batches}, sync && replicas > 1};
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const Settings& s, NamedTensors parameters) {
-  if (s.optimizer == "sgd") {
-    return std::make_unique<Sgd>(std::move(parameters), SgdOptions{.lr = *s.lr,
-                                                                   .momentum = s.momentum,
-                                                                   .weight_decay = *s.weight_decay,
-                                                                   .nesterov = s.nesterov});
-  }
-  if (s.optimizer == "lars") {
-    return std::make_unique<Lars>(std::move(parameters),
-                                  LarsOptions{.lr = *s.lr,
-                                              .momentum = s.momentum,
-                                              .weight_decay = *s.weight_decay,
-                                              .nesterov = s.nesterov});
-  }
-  CONVOY_CHECK(s.optimizer == "adamw", "optimizer: '{}' is none of sgd, lars, adamw", s.optimizer);
-  return std::make_unique<Adamw>(std::move(parameters),
-                                 AdamwOptions{.lr = *s.lr, .weight_decay = *s.weight_decay});
-}
-
 std::int64_t image_size_of(const Settings& settings) {
   const DataKind kind = parse_data_spec(settings.data).kind;
   const bool small = kind == DataKind::fashion_mnist || kind == DataKind::cifar10;
