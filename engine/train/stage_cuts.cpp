@@ -1,7 +1,5 @@
 #include "engine/train/stage_cuts.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <memory>
@@ -138,9 +136,12 @@ std::vector<int> cuts_by_name(const Network& network, const std::string& cut, in
 
 std::string cut_text(const Network& network, const std::vector<int>& cuts) {
   if (cuts.empty()) return "auto";
-  std::vector<std::string> names;
-  for (int place : cuts) names.push_back(cut_name(network, place));
-  return fmt::format("{}", fmt::join(names, ","));
+  std::string text;
+  for (int place : cuts) {
+    if (!text.empty()) text += ',';
+    text += cut_name(network, place);
+  }
+  return text;
 }
 
 std::vector<int> choose_cuts(const TrainingJob& job, const Ranks& ranks) {

@@ -1,7 +1,5 @@
 #include "cli/check_settings.h"
 
-#include <cstring>
-
 #include "cli/read_options.h"
 #include "kernels/base/host_context.h"
 #include "tests/cli/cli_test.h"
@@ -63,13 +61,19 @@ TEST_CASE("check_settings: devices beyond the cores share them, with a warning")
                     " core(s); devices share them"});
 }
 
-TEST_CASE("flags that change nothing on one device are told where they are given") {
+TEST_CASE("flags that change nothing in a layout are told where they are given") {
   CHECK(idle_notes(checked({"--deterministic"})).empty());
-  CHECK(idle_notes(
-            checked({"--schedule", "gpipe", "--stages-per-worker", "3", "--comm-timeout", "9"})) ==
+  const std::vector<std::string> words = {"--schedule", "gpipe", "--stages-per-worker", "3",
+                                          "--comm-timeout", "9"};
+  CHECK(idle_notes(checked(words)) ==
         std::vector<std::string>{"--schedule has no effect with one stage",
                                  "--stages-per-worker has no effect with one stage",
                                  "--comm-timeout has no effect on one device"});
+  const std::vector<std::string> two = idle_notes(checked(words), {1, 2, 1});
+  REQUIRE(two.size() == 2);
+  CHECK(two[0] == "--stages-per-worker has no effect without --schedule interleaved");
+  CHECK(two[1].starts_with("one micro-batch a batch: stages work one after the other"));
+  CHECK(idle_notes(checked({"--micro-batches", "4"}), {1, 2, 1}).empty());
 }
 
 TEST_CASE("check_settings knows the models") {
@@ -78,18 +82,15 @@ TEST_CASE("check_settings knows the models") {
   CHECK(error({"--model", "resnet5"}).ends_with("did you mean resnet50?"));
 }
 
-TEST_CASE("check_settings refuses layouts that are not there yet") {
+TEST_CASE("check_settings refuses layouts that contradict themselves") {
   CHECK(error({"--devices", "cpu:0,cpu:1,cpu:0"}) ==
         "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice");
-  CHECK(error({"--stages", "auto"}) == "--stages auto: this build trains the network as one stage");
-  CHECK(error({"--cut", "layer3"}) == "--cut layer3: one stage has no cut, expected auto");
-  CHECK(error({"--recompute"}) == "--recompute is not in this build yet");
+  CHECK(error({"--cut", "layer3"}) ==
+        "--cut layer3: one stage has no cut; say how many there are with --stages");
   CHECK(error({"--comm", "nccl"}) ==
         "--comm nccl is not in this build yet, expected auto, thread or mpi");
   CHECK(error({"--micro-batches", "2", "--micro-batch-size", "3"}) ==
         "--micro-batch-size 3 and --micro-batches 2 exclude each other");
-  CHECK(error({"--schedule", "my.txt"}) ==
-        "--schedule my.txt: schedules from files are not in this build yet");
 }
 
 TEST_CASE("check_settings refuses arithmetic that is not there yet") {
@@ -115,30 +116,4 @@ TEST_CASE("check_settings refuses contradictions") {
 
 TEST_CASE("check_settings refuses files that are not written yet") {
   CHECK(error({"--tensorboard", "tb"}) == "--tensorboard tb is not in this build yet");
-}
-
-TEST_CASE("replicas are as many as workers") {
-  CHECK_NOTHROW(check_replicas(checked({}).settings, 3));
-  CHECK_NOTHROW(check_replicas(checked({"--replicas", "3"}).settings, 3));
-  CHECK(usage_error([] {
-          check_replicas(checked({"--replicas", "4"}).settings, 3);
-        }) == "--replicas 4: there are 3 worker(s), one a device of each process");
-}
-
-TEST_CASE("a command of one worker refuses several devices and launchers of several processes") {
-  const Settings two = checked({"--devices", "cpu:0,cpu:1"}).settings;
-  CHECK(usage_error([&] {
-          check_one_worker(two, "convoy eval", [](const char*) { return nullptr; });
-        }) == "--devices cpu:0,cpu:1: convoy eval works on one device, 2 are given");
-  const Settings one = checked({}).settings;
-  auto only = [](const char* set, const char* value) {
-    return [=](const char* name) { return std::strcmp(name, set) == 0 ? value : nullptr; };
-  };
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS", "WORLD_SIZE"}) {
-    CHECK(usage_error([&] { check_one_worker(one, "convoy eval", only(name, "4")); }) ==
-          std::string(name) +
-              " is 4, but convoy eval works as one process: start it without the launcher");
-    CHECK_NOTHROW(check_one_worker(one, "convoy eval", only(name, "1")));
-    CHECK_NOTHROW(check_one_worker(one, "convoy eval", only(name, "")));
-  }
 }
