@@ -7,6 +7,7 @@
 #include <numeric>
 #include <thread>
 
+#include "bench/made_up.h"
 #include "bench/median.h"
 #include "comm/host_values.h"
 #include "engine/autograd/backward.h"
@@ -23,23 +24,6 @@
 
 namespace convoy {
 namespace {
-
-HostBatch made_up_batch(const Network& network, std::int64_t images, std::int64_t image_size) {
-  HostBatch batch;
-  batch.images = batch.batch_images = images;
-  batch.shape = network.takes_rows() ? Shape{images, network.in()}
-                                     : Shape{images, network.in(), image_size, image_size};
-  const std::vector<double> values = RandomStream(0, "bench/x").normal(batch.shape.count());
-  batch.x.assign(values.begin(), values.end());
-  if (network.takes_rows()) {
-    batch.target_width = network.out();
-    const std::vector<double> targets = RandomStream(0, "bench/y").normal(images * network.out());
-    batch.targets.assign(targets.begin(), targets.end());
-    return batch;
-  }
-  for (std::int64_t i = 0; i < images; ++i) batch.labels.push_back(i % network.out());
-  return batch;
-}
 
 // Forward, input gradient (not of the first layer) and weight gradient; a multiply-add counts two.
 double flops_of_step(const Network& network, std::int64_t images, std::int64_t image_size) {
@@ -74,20 +58,6 @@ TrainingJob job_of(const StepBenchOptions& options, std::int64_t image_size) {
   };
   job.network = job.make_network();
   return job;
-}
-
-// The part of this process's replicas.
-HostBatch made_up_shares(const Network& network, const std::vector<std::int64_t>& shares,
-                         const Ranks& ranks, std::int64_t image_size) {
-  const ReplicaRange replicas = ranks.image_replicas();
-  const auto first = shares.begin() + replicas.first;
-  const auto images = std::accumulate(first, first + replicas.count, std::int64_t{0});
-  HostBatch batch = made_up_batch(network, std::max<std::int64_t>(images, 1), image_size);
-  batch.images = images;
-  batch.shares = shares;
-  batch.image_replicas = batch.label_replicas = replicas;
-  batch.set_starts();
-  return batch;
 }
 
 // Of all workers, measured at the same time as they would compute.
@@ -133,7 +103,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   std::unique_ptr<StepRunner> runner = make_runner(job);
   DeviceContext& device = context(job.settings.devices[0]);
   const std::vector<std::int64_t> shares = shares_of(images, ranks.replicas());
-  ReadyBatches feed({made_up_shares(*job.network, shares, ranks, image_size)});
+  ReadyBatches feed({made_up_batch(*job.network, shares, ranks, image_size)});
 
   StepBenchResult result;
   result.replicas = ranks.replicas();

@@ -10,7 +10,7 @@ namespace convoy::cli {
 namespace {
 
 /// Named in the design, built later.
-constexpr std::string_view kLater[] = {"bench split", "bench kernels"};
+constexpr std::string_view kLater[] = {"bench kernels"};
 
 Command train_command() {
   return {"train",
@@ -211,6 +211,21 @@ Command bench_allreduce_command() {
           run_bench_allreduce};
 }
 
+Command bench_split_command() {
+  return {"bench split",
+          "",
+          "Measures what splitting a network does: one device, model parallel, pipelined, data "
+          "parallel.",
+          {"convoy bench split --devices cpu:0,cpu:1 --threads 1 --batch 120 --image-size 128",
+           "convoy bench split --devices cpu:0,cpu:1 --cut layer3 --splits 10,12,20 --loss mse",
+           "mpirun -n 2 convoy bench split --threads 1 --batch 120 --image-size 128 --json"},
+          {},
+          {"model", "classes", "image-size", "precision", "bn", "batch", "loss", "devices", "cut",
+           "threads", "device-memory", "comm", "comm-timeout", "seed", "config", "json", "repeats",
+           "splits"},
+          run_bench_split};
+}
+
 }  // namespace
 
 bool Command::accepts(const Flag& flag) const {
@@ -223,7 +238,7 @@ const std::vector<Command>& all_commands() {
       train_command(),      eval_command(),       predict_command(),    verify_command(),
       plan_command(),       summary_command(),    convert_command(),    report_command(),
       devices_command(),    launch_command(),     bench_step_command(), bench_data_command(),
-      bench_allreduce_command()};
+      bench_allreduce_command(), bench_split_command()};
   return commands;
 }
 

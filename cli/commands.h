@@ -18,5 +18,6 @@ int run_plan(Options& options);
 int run_bench_step(Options& options);
 int run_bench_data(Options& options);
 int run_bench_allreduce(Options& options);
+int run_bench_split(Options& options);
 
 }  // namespace convoy::cli

@@ -83,6 +83,14 @@ std::vector<std::int64_t> read_sizes(const Value& value) {
   return sizes;
 }
 
+std::vector<std::int64_t> read_counts(const Value& value) {
+  std::vector<std::int64_t> counts;
+  for (const std::string& text : read_list(value)) {
+    counts.push_back(read_integer({text, value.origin}, kCount));
+  }
+  return counts;
+}
+
 std::vector<Flag> model_flags() {
   constexpr auto group = Group::model;
   return {
@@ -226,6 +234,9 @@ std::vector<Flag> program_flags() {
       {"cluster", group, "FILE.toml",
        "plan for the machines that this describes; nothing is measured", kCommon,
        text(&Options::cluster), "the devices at hand"},
+      {"splits", group, "LIST", "images of a micro-batch, each to be measured", kCommon,
+       bind(Kind::list, &Options::splits, read_counts),
+       "1,3,5,8,10,12,20,40,60 as far as they fit"},
       {"ranks", group, "N", "processes to start, -n N", kCommon,
        integer(&Options::ranks, {1, 1 << 20}), "none"},
       {"hosts", group, "FILE", "hosts to start them on, a line each: node1 slots=8", kCommon,

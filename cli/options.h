@@ -24,6 +24,7 @@ struct Options {
   bool logits = false;                  // predict
   std::optional<std::int64_t> repeats;  // bench: 3; bench allreduce: 15
   std::vector<std::int64_t> bytes;      // bench allreduce; empty: its sizes
+  std::vector<std::int64_t> splits;     // bench split; empty: those that fit the batch
   std::optional<std::int64_t> ranks;    // launch
   std::string cluster;                  // plan: file
   std::string hosts;                    // launch: file

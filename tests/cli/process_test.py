@@ -96,7 +96,8 @@ class Usage(ProcessTest):
     def test_help_and_version(self):
         self.assertRegex(self.good("--version"), r"^convoy \d+\.\d+\.\d+\n$")
         self.assertIn("commands:", self.good("-h"))
-        for command in ("train", "eval", "predict", "summary", "convert", "devices", "bench step", "bench data"):
+        for command in ("train", "eval", "predict", "summary", "convert", "devices", "bench step", "bench data",
+                        "bench split"):
             text = self.good(*command.split(), "-h")
             self.assertTrue(text.startswith(f"usage: convoy {command} "), text)
             self.assertIn("--json", text)
@@ -112,9 +113,8 @@ class Usage(ProcessTest):
         self.assertIn("takes no operand", self.bad(2, "usage", "summary", "resnet50"))
         self.assertIn("did you mean resnet50?", self.bad(2, "usage", "train", "--model", "resnet5"))
         self.assertIn("comes before the command", self.bad(2, "usage", "--json", "train"))
-        self.assertIn("step|data|allreduce", self.bad(2, "usage", "bench"))
-        for later in ("split", "kernels"):
-            self.assertIn("not in this build yet", self.bad(2, "usage", "bench", later))
+        self.assertIn("step|data|allreduce|split", self.bad(2, "usage", "bench"))
+        self.assertIn("not in this build yet", self.bad(2, "usage", "bench", "kernels"))
 
     def test_config_and_variables(self):
         with open(self.path("run.toml"), "w", encoding="utf-8") as file:
@@ -189,6 +189,38 @@ class Information(ProcessTest):
         self.assertIn("one worker", self.bad(2, "usage", "bench", "allreduce"))
         self.assertIn("cuda:0", self.bad(2, "usage", "bench", "allreduce", "--devices", "cpu:0,cuda:0"))
         self.assertIn("--bytes", self.bad(2, "usage", "bench", "allreduce", "--bytes", "4,"))
+
+
+    def test_bench_split(self):
+        quick = ["bench", "split", "--model", "resnet18", "--classes", "10", "--image-size", "32", "--batch", "8",
+                 "--repeats", "1", "--threads", "1", "--loss", "mse", "--comm-timeout", "50"]
+        lines = [json.loads(line) for line in self.good(
+            *quick, "--devices", "cpu:0,cpu:1", "--splits", "2,4", "--cut", "layer3", "--json").splitlines()]
+        self.assertEqual((lines[0]["batch"], lines[0]["cut"], lines[0]["bn"], lines[0]["workers"]), (8, "layer3", "micro", 2))
+        rows = [line for line in lines if "mode" in line]
+        found = [(row["mode"], row["split"]) for row in rows]
+        self.assertEqual(found, [("single", 8), ("single", 2), ("single", 4), ("model-parallel", 8), ("pipeline", 2),
+                                 ("pipeline", 4), ("data-parallel", 4), ("data-parallel", 2)])
+        for row in rows:
+            self.assertAlmostEqual(row["images_per_s"], 8 / row["seconds"][0])
+            self.assertEqual((row["mean_s"], row["std_s"]), (row["seconds"][0], 0))
+        whole = rows[0]["images_per_s"]
+        for row, alone in ((rows[4], rows[1]), (rows[5], rows[2])):
+            self.assertIn(row["schedule"], ("fill-drain", "1f1b", "zb-h1"))
+            self.assertEqual((row["cut"], row["stages"], row["micro_batches"]), ("layer3", 2, 8 // row["split"]))
+            self.assertTrue(1 < row["ceiling"] < 2, row)
+            self.assertAlmostEqual(sum(row["shares"]), 1)
+            self.assertAlmostEqual(row["speed_up"], row["images_per_s"] / whole)
+            self.assertAlmostEqual(row["share_of_ceiling"] * row["ceiling"], row["images_per_s"] / alone["images_per_s"])
+            self.assertTrue(0 < row["bubble"] < 1 and 0 < row["bubble_predicted"] < 1, row)
+        verdicts = [line for line in lines if "verdict" in line]
+        self.assertEqual(len(verdicts), 3)
+        self.assertEqual(verdicts[0]["verdict"] == "holds", rows[3]["images_per_s"] < whole)
+        table = self.good(*quick, "--splits", "4").splitlines()  # one device: nothing is split
+        self.assertEqual([line.split()[:2] for line in table[1:]], [["mode", "split"], ["single", "8"], ["single", "4"]])
+        self.assertIn("--splits 8", self.bad(2, "usage", *quick, "--splits", "8"))
+        self.assertIn("3 stages", self.bad(2, "usage", *quick, "--devices", "cpu:0,cpu:1", "--cut", "layer2,layer3"))
+        self.assertIn("1 value per channel", self.bad(2, "usage", *quick, "--splits", "3,1"))
 
 
 class Training(ProcessTest):

@@ -1,0 +1,335 @@
+#include "bench/split.h"
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "bench/made_up.h"
+#include "bench/split_cuts.h"
+#include "bench/split_names.h"
+#include "bench/timed_program.h"
+#include "engine/data/order.h"
+#include "engine/parallel/pipeline/schedules.h"
+#include "engine/train/defaults.h"
+#include "engine/train/setup.h"
+#include "kernels/base/error.h"
+#include "models/models.h"
+
+namespace convoy {
+namespace {
+
+constexpr const char* kSingle = "single";
+constexpr const char* kModelParallel = "model-parallel";
+constexpr const char* kPipeline = "pipeline";
+constexpr const char* kDataParallel = "data-parallel";
+constexpr int kInterleavedStages = 2;  // of each worker
+
+/// A row and the program that runs it.
+struct Entry {
+  SplitRow row;
+  std::unique_ptr<TimedProgram> program;
+  double trial_s = 0;  // the step that decided for its schedule
+};
+
+Settings bench_settings(Settings settings, bool takes_rows) {
+  settings.optimizer = "sgd";
+  settings.momentum = 0;
+  settings.lr = 0.001;
+  settings.weight_decay = 0;
+  return resolved_settings(std::move(settings), takes_rows);
+}
+
+class SplitBench {
+ public:
+  SplitBench(const SplitBenchOptions& options, const SplitBenchProgress& progress);
+  std::vector<SplitRow> run();
+
+ private:
+  int workers() const { return ranks_.group() ? ranks_.group()->size() : 1; }
+  std::int64_t batch() const { return settings_.batch; }
+  std::shared_ptr<Network> make_network() const {
+    return make_model(settings_.model, *settings_.classes, settings_.seed);
+  }
+
+  void choose_splits();
+  void check_groups(std::int64_t split, int replicas) const;
+  int pipeline_workers() const;
+  void add_single();
+  void add_pipelines();
+  void add_both();
+  void add_model_parallel();
+  void add_data_parallel();
+
+  SplitRow row_of(const char* mode, std::int64_t split, int replicas, int workers) const;
+  SplitRow scheduled(SplitRow row, const std::string& schedule);
+  CutShape shape_of(const SplitRow& row) const;
+  std::vector<std::string> schedules_for(const SplitRow& row) const;
+  TrainingJob job_of(const SplitRow& row) const;
+  std::shared_ptr<ReadyBatches> feed_of(const SplitRow& row);
+  Entry make_entry(SplitRow row);
+  Entry fastest_of(const SplitRow& row);
+  double step(Entry& entry);
+  void say(const std::string& text) { progress_(text); }
+  std::int64_t fastest_split() const;
+  std::vector<SplitRow> finished_rows();
+
+  const SplitBenchOptions& options_;
+  const SplitBenchProgress& progress_;
+  const Ranks ranks_;
+  Settings settings_;
+  std::shared_ptr<Network> network_;  // for names, shapes and profiles
+  std::vector<std::int64_t> splits_;
+  std::unique_ptr<SplitCuts> cuts_;
+  std::map<int, std::shared_ptr<ReadyBatches>> feeds_;  // by workers of a replica; 0: alone
+  std::vector<Entry> entries_;
+};
+
+SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgress& progress)
+    : options_(options), progress_(progress), ranks_(options.group), settings_(options.settings) {
+  settings_.classes = settings_.classes.value_or(1000);
+  settings_.image_size = settings_.image_size.value_or(kImageSize);
+  network_ = make_network();
+  settings_ = bench_settings(settings_, network_->takes_rows());
+  choose_splits();
+  cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
+}
+
+// All programs are there before the first measured step, so that they can take turns.
+std::vector<SplitRow> SplitBench::run() {
+  if (workers() > 1) pipeline_workers();  // refuses early
+  add_single();
+  if (workers() > 1) {
+    add_pipelines();
+    add_both();
+    add_model_parallel();
+    add_data_parallel();
+  }
+  for (std::int64_t round = 1; round <= options_.repeats; ++round) {
+    for (Entry& entry : entries_) {
+      say(fmt::format("step {} of {}: {}", round, options_.repeats, row_name(entry.row)));
+      entry.row.seconds.push_back(step(entry));
+    }
+  }
+  return finished_rows();
+}
+
+void SplitBench::choose_splits() {
+  const std::int64_t least =
+      least_micro_batch(*network_, settings_.bn, settings_.image_size.value_or(0));
+  splits_ = options_.splits;
+  for (std::int64_t split : kSplits) {
+    if (options_.splits.empty() && split >= least && split < batch()) splits_.push_back(split);
+  }
+  for (std::int64_t split : splits_) {
+    CONVOY_CHECK(split >= 1 && split < batch(),
+                 "--splits {}: a micro-batch has at least 1 image and fewer than the batch of {}",
+                 split, batch());
+    check_groups(split, 1);
+    check_groups(split, workers());
+  }
+}
+
+void SplitBench::check_groups(std::int64_t split, int replicas) const {
+  Settings settings = settings_;
+  settings.micro_batch_size = split;
+  settings.micro_batches.reset();
+  const EpochPlan plan{batch(), batch(), 1};
+  check_batch_norm(*network_, settings.bn, plan.smallest_group(division_of(settings, replicas)),
+                   *settings.image_size);
+}
+
+// Of each replica: as a cut by hand has it, else all.
+int SplitBench::pipeline_workers() const {
+  if (settings_.cut == "auto") return workers();
+  const auto stages = static_cast<int>(split_names(settings_.cut).size()) + 1;
+  CONVOY_CHECK(
+      workers() % stages == 0,
+      "--cut {}: that makes {} stages, but there are {} workers, expected {} or a multiple "
+      "of it",
+      settings_.cut, stages, workers(), stages);
+  return stages;
+}
+
+void SplitBench::add_single() {
+  entries_.push_back(make_entry(row_of(kSingle, batch(), 1, 1)));
+  for (std::int64_t split : splits_) {
+    entries_.push_back(make_entry(row_of(kSingle, split, 1, 1)));
+  }
+}
+
+void SplitBench::add_pipelines() {
+  const int each = pipeline_workers();
+  for (std::int64_t split : splits_) {
+    entries_.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
+  }
+}
+
+// Replicas of pipelines, in the micro-batches that were best for one pipeline.
+void SplitBench::add_both() {
+  if (settings_.cut != "auto") return;
+  const std::int64_t split = fastest_split();
+  for (int each = 2; each < workers(); ++each) {
+    if (workers() % each != 0) continue;
+    entries_.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
+  }
+}
+
+// With a cut that was good for a pipeline: any cut is as good for one micro-batch.
+void SplitBench::add_model_parallel() {
+  const int each = pipeline_workers();
+  SplitRow row = row_of(kModelParallel, batch(), workers() / each, each);
+  row = scheduled(std::move(row), "fill-drain");
+  for (const Entry& entry : entries_) {
+    const SplitRow& other = entry.row;
+    if (other.stages == row.stages && other.replicas == row.replicas) row.cut = other.cut;
+  }
+  entries_.push_back(make_entry(std::move(row)));
+}
+
+void SplitBench::add_data_parallel() {
+  const std::int64_t share = shares_of(batch(), workers()).front();
+  entries_.push_back(make_entry(row_of(kDataParallel, share, workers(), 1)));
+  for (std::int64_t split : splits_) {
+    if (split < share) entries_.push_back(make_entry(row_of(kDataParallel, split, workers(), 1)));
+  }
+}
+
+SplitRow SplitBench::row_of(const char* mode, std::int64_t split, int replicas, int workers) const {
+  SplitRow row;
+  row.mode = mode;
+  row.replicas = replicas;
+  row.workers = workers;
+  row.stages = workers;
+  const std::int64_t share = shares_of(batch(), replicas).front();
+  row.split = row.mode == kModelParallel ? batch() : std::min(split, share);
+  row.micro_batches = std::ssize(split_batch(share, {.size = row.split}));
+  return row;
+}
+
+SplitRow SplitBench::scheduled(SplitRow row, const std::string& schedule) {
+  row.schedule = schedule;
+  row.stages = row.workers * (schedule == "interleaved" ? kInterleavedStages : 1);
+  row.cut = settings_.cut == "auto" ? cuts_->choose(shape_of(row)) : split_names(settings_.cut);
+  return row;
+}
+
+CutShape SplitBench::shape_of(const SplitRow& row) const {
+  const std::int64_t share = shares_of(batch(), row.replicas).front();
+  return {.schedule = row.schedule,
+          .workers = row.workers,
+          .stages_per_worker = row.stages / row.workers,
+          .images = split_batch(share, {.size = row.split})};
+}
+
+// With one micro-batch all are the same; `interleaved` needs a cut of its own and a micro-batch a
+// worker.
+std::vector<std::string> SplitBench::schedules_for(const SplitRow& row) const {
+  if (row.micro_batches == 1) return {"fill-drain"};
+  std::vector<std::string> names;
+  for (const NamedSchedule& schedule : kSchedules) {
+    if (schedule.several_stages && (settings_.cut != "auto" || row.micro_batches < row.workers)) {
+      continue;
+    }
+    names.emplace_back(schedule.name);
+  }
+  return names;
+}
+
+TrainingJob SplitBench::job_of(const SplitRow& row) const {
+  TrainingJob job;
+  job.settings = settings_;
+  job.image_size = *settings_.image_size;
+  job.make_network = [given = settings_] {
+    return make_model(given.model, *given.classes, given.seed);
+  };
+  job.network = job.make_network();
+  job.settings.cut = row.stages > 1 ? join_names(row.cut) : "auto";
+  job.settings.stages = std::to_string(row.stages);
+  job.settings.stages_per_worker = row.stages / row.workers;
+  job.settings.replicas = row.replicas;
+  if (!row.schedule.empty()) job.settings.schedule = row.schedule;
+  job.settings.micro_batch_size = row.split;
+  job.settings.micro_batches.reset();
+  if (row.mode == kSingle) {
+    job.settings.devices.resize(1);
+  } else {
+    job.group = options_.group;
+  }
+  return job;
+}
+
+std::shared_ptr<ReadyBatches> SplitBench::feed_of(const SplitRow& row) {
+  const bool alone = row.mode == kSingle;
+  std::shared_ptr<ReadyBatches>& feed = feeds_[alone ? 0 : row.workers];
+  if (feed) return feed;
+  const Ranks ranks(alone ? nullptr : options_.group, {row.replicas, row.workers});
+  const bool one_hot = settings_.loss == "mse" && !network_->takes_rows();
+  feed = std::make_shared<ReadyBatches>(std::vector<HostBatch>{made_up_batch(
+      *network_, shares_of(batch(), row.replicas), ranks, *settings_.image_size, one_hot)});
+  return feed;
+}
+
+// The first step is dropped here: it makes primitives and takes memory.
+Entry SplitBench::make_entry(SplitRow row) {
+  say("first step: " + row_name(row));
+  const bool takes_part = row.mode != kSingle || ranks_.leads();
+  auto program =
+      std::make_unique<TimedProgram>(job_of(row), ranks_, takes_part ? feed_of(row) : nullptr,
+                                     shares_of(batch(), row.replicas), takes_part);
+  Entry entry{std::move(row), std::move(program)};
+  step(entry);
+  return entry;
+}
+
+// One step of each schedule decides; the leading process's clock counts.
+Entry SplitBench::fastest_of(const SplitRow& row) {
+  Entry best;
+  for (const std::string& schedule : schedules_for(row)) {
+    Entry entry = make_entry(scheduled(row, schedule));
+    say("choosing a schedule: " + row_name(entry.row));
+    entry.trial_s = step(entry);
+    if (!best.program || entry.trial_s < best.trial_s) best = std::move(entry);
+  }
+  return best;
+}
+
+// The leading process's seconds, on all.
+double SplitBench::step(Entry& entry) {
+  return std::stod(ranks_.from_leader(fmt::format("{}", entry.program->step())));
+}
+
+// Of the pipelines so far.
+std::int64_t SplitBench::fastest_split() const {
+  const Entry* best = nullptr;
+  for (const Entry& entry : entries_) {
+    if (entry.row.mode == kPipeline && (!best || entry.trial_s < best->trial_s)) best = &entry;
+  }
+  return best->row.split;
+}
+
+// In the order of the modes; the leading process adds what its node times say.
+std::vector<SplitRow> SplitBench::finished_rows() {
+  std::vector<SplitRow> rows;
+  for (const char* mode : {kSingle, kModelParallel, kPipeline, kDataParallel}) {
+    for (Entry& entry : entries_) {
+      if (entry.row.mode == mode) rows.push_back(std::move(entry.row));
+    }
+  }
+  for (SplitRow& row : rows) {
+    if (row.stages == 1 || !ranks_.leads()) continue;
+    row.ceiling = row.replicas * cuts_->ceiling(shape_of(row), row.cut);
+    row.shares = cuts_->shares(shape_of(row), row.cut);
+  }
+  sum_up(rows, batch());
+  return rows;
+}
+
+}  // namespace
+
+std::vector<SplitRow> bench_split(const SplitBenchOptions& options,
+                                  const SplitBenchProgress& progress) {
+  return SplitBench(options, progress).run();
+}
+
+}  // namespace convoy

@@ -1,0 +1,39 @@
+// One way to run a training step, on all workers or on one, timed step by step.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/train/batch_feed.h"
+#include "engine/train/ranks.h"
+#include "engine/train/trainer.h"
+
+namespace convoy {
+
+/// Built and stepped by all processes of `ranks` together.
+class TimedProgram {
+ public:
+  /// `job` runs on the batch of `feed`, divided over its replicas as `shares` say. A process that
+  /// `takes_part` in nothing waits for the others.
+  TimedProgram(const TrainingJob& job, const Ranks& ranks, std::shared_ptr<ReadyBatches> feed,
+               std::vector<std::int64_t> shares, bool takes_part);
+
+  /// Seconds of a whole step, from the moment when all processes begin to when all are done.
+  double step();
+  /// Null where this process takes no part.
+  StepRunner* runner() { return runner_.get(); }
+
+ private:
+  Window window() const;
+  void synchronize() const;
+
+  const Ranks& ranks_;
+  std::vector<Device> devices_;
+  std::shared_ptr<ReadyBatches> feed_;
+  std::vector<std::int64_t> shares_;
+  std::unique_ptr<StepRunner> runner_;
+  std::int64_t steps_ = 0;
+};
+
+}  // namespace convoy
