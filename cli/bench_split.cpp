@@ -153,6 +153,9 @@ void print_all(const Options& options, const std::vector<SplitRow>& rows, int wo
 }
 
 int bench_split_in(Options& options, const JobGroup& processes) {
+  if (options.settings.cut != "auto") {
+    options.settings.stages = std::to_string(split_names(options.settings.cut).size() + 1);
+  }
   check_settings(options);
   if (processes.group()) {
     check_equal_facts(processes.group()->processes(),

@@ -86,7 +86,7 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
       replicas_(setup.layout.replicas == 1
                     ? nullptr
                     : group_.split_host(setup.layout.position_of(rank_), replica_)),
-      links_(group_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
+      links_(*control_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
       agreement_(group_, setup.layout, setup.map) {
   for (int stage : setup.layout.stages_of(rank_)) {
     const StageEntry& entry = setup.map.stages[static_cast<std::size_t>(stage)];
