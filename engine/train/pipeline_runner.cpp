@@ -86,6 +86,8 @@ void PipelineRunner::prepare(const std::vector<std::vector<std::vector<std::int6
 StepResult PipelineRunner::step(const Window& window, BatchFeed& feed) {
   const MicroBatchPlan plan(window.shares, options_.division);
   const Schedule& schedule = tables_.training(plan.count());
+  ++windows_[window.shares];
+  if (keeps_spans_) kept_[window.step] = window.shares;
   std::vector<StepResult> results(workers_.size());
   threads_.run([&](int i) {
     StageWorker& worker = *workers_[static_cast<std::size_t>(i)];

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -46,6 +47,9 @@ class PipelineRunner : public StepRunner {
   void settle_statistics() override;
   std::vector<std::string> weights_hashes() override;
   ReduceSeconds reduce_seconds() const override;
+  WorkersEvent account() override;
+  void keep_spans(bool on) override;
+  SpansEvent take_spans() override;
   TrainingTensors tensors() override;
   std::vector<NamedArray> gradients() override;
   std::uint64_t tensor_bytes() const override;
@@ -54,6 +58,7 @@ class PipelineRunner : public StepRunner {
  private:
   void run(const std::function<void(StageWorker&)>& work);
   const ScheduleLine& line_of(const Schedule& schedule, const StageWorker& worker) const;
+  std::vector<WorkerReport> all_reports(bool reset);
   MicroBatchPlan forward_plan(const HostBatch& batch) const;
   /// Parts that replica's workers give, together at its first one; the others get none.
   std::vector<NamedArray> joined(StageWorker& worker, int replica, std::vector<NamedArray> mine);
@@ -65,6 +70,10 @@ class PipelineRunner : public StepRunner {
   const std::int64_t width_;  // of an output
   const DType dtype_;
   WindowTables tables_;
+  using Shares = std::vector<std::vector<std::int64_t>>;
+  std::map<Shares, std::int64_t> windows_;  // steps of each shape since the last account
+  std::map<std::int64_t, Shares> kept_;     // of the steps whose spans are kept
+  bool keeps_spans_ = false;
   std::vector<std::unique_ptr<StageWorker>> workers_;
   WorkerThreads threads_;
 };

@@ -69,6 +69,7 @@ struct StageWorker::Held {
   std::unique_ptr<Communicator> statistics;
   std::unique_ptr<Reducer> reducer;  // with several replicas
   bool has_layouts = false;          // the weights, since a first forward
+  PhaseSamples samples;
   // What has come for F and I, and what they have made for the neighbours.
   Waiting activations, gradients;
   Waiting made_activations, made_gradients;
@@ -86,7 +87,8 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
       replicas_(setup.layout.replicas == 1
                     ? nullptr
                     : group_.split_host(setup.layout.position_of(rank_), replica_)),
-      links_(*control_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
+      edges_(group_.split_host(0, rank_)),
+      links_(*edges_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
       agreement_(group_, setup.layout, setup.map) {
   for (int stage : setup.layout.stages_of(rank_)) {
     const StageEntry& entry = setup.map.stages[static_cast<std::size_t>(stage)];
@@ -135,12 +137,22 @@ BatchRange StageWorker::labels_of(const HostBatch& batch, const MicroBatch& micr
 }
 
 StepResult StageWorker::step(const WindowWork& work) {
+  const double start = StateClock::now();
   begin(work);
   for (std::size_t place = 0; place < work.line.size(); ++place) run(work, place);
   clock_.stop();
+  instructions_ += std::ssize(work.line);
+  end_step(start);
+  return result_;
+}
+
+void StageWorker::end_step(double begin) {
   const StateSeconds& seconds = clock_.seconds();
   board_.end_step(total(seconds) - bubble(seconds) - at(seconds, WorkerState::all_reduce));
-  return result_;
+  for (std::size_t i = 0; i < seconds.size(); ++i) seconds_[i] += seconds[i];
+  ++steps_;
+  std::vector<StateSpan> spans = clock_.take_spans();
+  if (!spans.empty()) kept_.push_back({step_, begin, StateClock::now(), std::move(spans)});
 }
 
 void StageWorker::begin(const WindowWork& work) {
@@ -238,6 +250,7 @@ void StageWorker::forward(const WindowWork& work, const Instruction& at) {
     work.feed.at(micro_batch.batch);
   }
   clock_.enter(WorkerState::forward, at);
+  const double begin = StateClock::now();
   std::vector<Tensor> inputs, outputs;
   if (work.plan.runs(k, replica_)) {
     inputs = inputs_of(work, at);
@@ -253,6 +266,8 @@ void StageWorker::forward(const WindowWork& work, const Instruction& at) {
     own.has_layouts = true;
     check_forward(own, k, outputs);
     if (work.plan.ends_batch(k, replica_)) commit_batch_norms(own.slice());
+    own.samples.add(PhaseSamples::forward, work.plan.images(k, replica_),
+                    StateClock::now() - begin);
   } else if (at.stage > 0) {
     take(own.activations, k);
   }
@@ -294,15 +309,20 @@ void StageWorker::backward(const WindowWork& work, const Instruction& at, bool w
   const std::vector<Tensor> gradients = is_last ? std::vector<Tensor>() : take(own.gradients, k);
   std::vector<Tensor> of_inputs;
   if (work.plan.runs(k, replica_)) {
+    const std::int64_t images = work.plan.images(k, replica_);
+    double begin = StateClock::now();
     if (own.computation.recomputes()) {
       clock_.enter(WorkerState::recompute, at);
       own.computation.recompute(k);
       synchronize();
+      const double end = StateClock::now();
+      own.samples.add(PhaseSamples::recompute, images, end - std::exchange(begin, end));
     }
     clock_.enter(WorkerState::backward_input, at);
     if (whole) arm_if_last(work, at);
     own.computation.backward(k, gradients, whole);
     synchronize();
+    own.samples.add(PhaseSamples::backward_input, images, StateClock::now() - begin);
     of_inputs = own.computation.take_input_gradients(k);
     clock_.enter(WorkerState::host, at);
   }
@@ -313,9 +333,13 @@ void StageWorker::backward(const WindowWork& work, const Instruction& at, bool w
 void StageWorker::backward_weights(const WindowWork& work, const Instruction& at) {
   if (!work.plan.runs(at.micro_batch, replica_)) return;
   clock_.enter(WorkerState::backward_weight, at);
+  const double begin = StateClock::now();
   arm_if_last(work, at);
-  held(at.stage).computation.backward_weights(at.micro_batch);
+  Held& own = held(at.stage);
+  own.computation.backward_weights(at.micro_batch);
   synchronize();
+  own.samples.add(PhaseSamples::backward_weight, work.plan.images(at.micro_batch, replica_),
+                  StateClock::now() - begin);
   clock_.enter(WorkerState::host, at);
 }
 
@@ -351,7 +375,9 @@ void StageWorker::finish(const WindowWork& work) {
     own.squares = squares_of_gradients(
         own.parameters, held->reducer ? held->reducer->layouts() : std::vector<LayoutId>());
   }
-  clock_.enter(held_.front()->reducer ? WorkerState::all_reduce : WorkerState::starved,
+  // Replicas of one worker wait for each other here, others for the stages that are still at work.
+  const bool alone = setup_.layout.workers_per_replica == 1;
+  clock_.enter(alone ? WorkerState::all_reduce : WorkerState::starved,
                {ScheduleOp::step, held_.front()->number, 0});
   result_ = agreement_.step(step_, findings_, gradients);
   for (const auto& held : held_) {
@@ -493,6 +519,38 @@ void StageWorker::load(const TrainingTensors& tensors) {
     held->optimizer->load_state_dict(to_tensors(without(tensors.optimizer, others, true)),
                                      tensors.optimizer_steps);
   }
+}
+
+WorkerReport StageWorker::report() const {
+  WorkerReport report;
+  report.account.worker = rank_;
+  report.account.replica = replica_;
+  report.account.steps = steps_;
+  report.account.measured = seconds_;
+  report.account.peak_bytes =
+      static_cast<double>(context(options_.device).memory().statistics().peak_in_use);
+  report.links = links_.reports();
+  if (instructions_ > 0) {
+    report.host_s = at(seconds_, WorkerState::host) / static_cast<double>(instructions_);
+  }
+  const double parts = static_cast<double>(std::max<std::int64_t>(steps_, 1) * std::ssize(held_));
+  const double exposed = reduce_times().exposed - reduced_.exposed;
+  for (const auto& held : held_) {
+    report.account.stages.push_back(held->number);
+    StageReport& stage = report.stages.emplace_back();
+    stage.stage = held->number;
+    stage.cost.times = held->samples.times();
+    stage.cost.step_s = at(seconds_, WorkerState::optimizer) / parts;
+    stage.cost.all_reduce_s = exposed / parts;
+    stage.recompute = held->samples.recompute_times();
+  }
+  return report;
+}
+
+void StageWorker::reset_times() {
+  seconds_ = {};
+  steps_ = instructions_ = 0;
+  reduced_ = reduce_times();
 }
 
 ReduceTimes StageWorker::reduce_times() const {

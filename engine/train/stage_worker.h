@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/group.h"
@@ -15,6 +16,7 @@
 #include "engine/parallel/reducer.h"
 #include "engine/train/agreement.h"
 #include "engine/train/stage_links.h"
+#include "engine/train/worker_report.h"
 
 namespace convoy {
 
@@ -77,6 +79,19 @@ class StageWorker {
   std::size_t states_per_parameter() const;
   void load(const TrainingTensors& tensors);
   ReduceTimes reduce_times() const;
+  /// Its times since the last reset; times of phases stay.
+  WorkerReport report() const;
+  void reset_times();
+  /// Keeps the spans of the steps that follow.
+  void keep_spans(bool on) { clock_.keep_spans(on); }
+  /// A step whose spans were kept, by this worker's clock.
+  struct KeptStep {
+    std::int64_t step = 0;
+    double begin = 0;
+    double end = 0;
+    std::vector<StateSpan> spans;
+  };
+  std::vector<KeptStep> take_steps() { return std::exchange(kept_, {}); }
   HostCommunicator& control() { return *control_; }
 
  private:
@@ -105,6 +120,7 @@ class StageWorker {
   void infer(const ForwardWork& work,
              const std::function<void(int k, const std::vector<Tensor>& inputs, Tensor)>& see);
   void synchronize() const;
+  void end_step(double begin);
 
   const PipelineSetup& setup_;
   HostCommunicator& group_;
@@ -114,6 +130,7 @@ class StageWorker {
   const RunnerOptions options_;
   const LossHead head_;
   std::unique_ptr<HostCommunicator> control_;
+  std::unique_ptr<HostCommunicator> edges_;     // of the links: other runners may use the group too
   std::unique_ptr<HostCommunicator> replicas_;  // the workers of this position
   std::vector<std::unique_ptr<Held>> held_;
   StageLinks links_;
@@ -123,7 +140,12 @@ class StageWorker {
   StepResult result_;
   std::int64_t step_ = 0;
   std::int64_t batches_done_ = 0;
-  int steps_left_ = 0;  // ST of the line that were not met yet
+  int steps_left_ = 0;         // ST of the line that were not met yet
+  StateSeconds seconds_ = {};  // since the last reset
+  std::int64_t steps_ = 0;     // likewise
+  std::int64_t instructions_ = 0;
+  ReduceTimes reduced_;  // up to the last reset
+  std::vector<KeptStep> kept_;
 };
 
 }  // namespace convoy

@@ -8,6 +8,7 @@
 
 #include "engine/data/loader.h"
 #include "engine/io/named_array.h"
+#include "engine/train/observer.h"
 
 namespace convoy {
 
@@ -98,6 +99,15 @@ class StepRunner {
 
   /// Of this process's first replica.
   virtual ReduceSeconds reduce_seconds() const { return {}; }
+
+  /// Collective: where the time of all workers went in the steps since the last call, and where the
+  /// simulator says that it should. Of the process of rank 0, elsewhere without workers; also
+  /// where there is one device and nothing to wait for.
+  virtual WorkersEvent account() { return {}; }
+  /// Whether the spans of the steps that follow are kept.
+  virtual void keep_spans(bool /*on*/) {}
+  /// Collective: the spans kept so far, of all workers; as account().
+  virtual SpansEvent take_spans() { return {}; }
 
   /// Copies for a checkpoint, of replica 0: complete in the process of rank 0, elsewhere none.
   /// `numerics` if a weight is not finite.

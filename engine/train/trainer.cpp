@@ -13,6 +13,7 @@
 #include "engine/train/run_plan.h"
 #include "engine/train/same_weights.h"
 #include "engine/train/setup.h"
+#include "engine/train/times_teller.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -60,6 +61,7 @@ class Training {
   RunCheckpoints checkpoints_;
   std::unique_ptr<StepRunner> runner_;
   std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<TimesTeller> times_;
   ProgressState state_;
   double seconds_ = 0;
   bool stopping_ = false;
@@ -77,6 +79,7 @@ Training::Training(const TrainingJob& job, const std::vector<Observer*>& observe
       runner_(make_runner(job_)) {
   start();
   make_source();
+  times_ = std::make_unique<TimesTeller>(*runner_, observers_, job_.settings);
 }
 
 void Training::start() {
@@ -150,6 +153,7 @@ void Training::train_epoch() {
   }
   tell_skipped(source_->skipped(), source_->loaded(), observers_.all());
   tell_reading_notes();
+  times_->tell();
   if (plan_.evaluation_is_open(state_)) finish_epoch();
 }
 
@@ -171,6 +175,7 @@ void Training::step() {
   Window window{state_.step + 1, 0, plan_.lr_at(state_.step + 1)};
   ranks_.begin_step(window.step);
   source_->open(plan, window);
+  times_->before_step();
   const StepResult result = runner_->step(window, *source_);
   ++state_.step;
   state_.images_done += plan.images;
