@@ -33,6 +33,17 @@ Options resolved(const Options& options, const RunInfo& info) {
   return all;
 }
 
+std::vector<JsonObject> links_json(const std::vector<LinkFigures>& links) {
+  std::vector<JsonObject> all;
+  for (const LinkFigures& link : links) {
+    all.push_back({{"from", link.from},
+                   {"to", link.to},
+                   {"latency_s", link.latency_s},
+                   {"bytes_per_s", link.bytes_per_s}});
+  }
+  return all;
+}
+
 }  // namespace
 
 std::string run_line(const Options& options, const RunInfo& info, const Versions& versions) {
@@ -42,6 +53,7 @@ std::string run_line(const Options& options, const RunInfo& info, const Versions
       .add("device_names", info.device_texts)
       .add("worker_devices", info.devices)
       .add("worker_threads", info.threads)
+      .add("links", links_json(info.links))
       .add("world", info.world)
       .add("backend", info.comm)
       .add("hosts", info.hosts)

@@ -100,20 +100,36 @@ Tensor LocalRunner::infer(const Tensor& x) {
   return network_->forward(x);
 }
 
+// In the micro-batches of training: other sizes may round otherwise, and stages have these too.
+void LocalRunner::infer_each(
+    const HostBatch& batch,
+    const std::function<void(const BatchRange&, const Tensor& x, const Tensor& output)>& see) {
+  const NoGradScope no_grad;
+  std::int64_t begin = 0;
+  for (std::int64_t images : split_batch(batch.images, options_.micro_batches)) {
+    const BatchRange range = {begin, begin + images};
+    const Tensor x = head_.input(batch, range);
+    see(range, x, infer(x));
+    begin = range.end;
+  }
+}
+
 EvalSums LocalRunner::evaluate(const HostBatch& batch) {
   EvalSums sums;
-  if (batch.images == 0) return sums;
-  const BatchRange whole = {0, batch.images};
-  const Tensor x = head_.input(batch, whole);
-  NoGradScope no_grad;
-  const double loss = head_.add_to(sums, batch, whole, infer(x));
-  if (!std::isfinite(loss)) fail_loss("evaluation", loss, x);
+  infer_each(batch, [&](const BatchRange& range, const Tensor& x, const Tensor& output) {
+    const double loss = head_.add_to(sums, batch, range, output);
+    if (!std::isfinite(loss)) fail_loss("evaluation", loss, x);
+  });
   return sums;
 }
 
 Outputs LocalRunner::predict(const HostBatch& batch) {
-  if (batch.images == 0) return {network_->out(), {}};
-  return {network_->out(), infer(head_.input(batch, {0, batch.images})).to_vector<double>()};
+  Outputs outputs{network_->out(), {}};
+  infer_each(batch, [&](const BatchRange&, const Tensor&, const Tensor& output) {
+    const std::vector<double> rows = output.to_vector<double>();
+    outputs.values.insert(outputs.values.end(), rows.begin(), rows.end());
+  });
+  return outputs;
 }
 
 std::vector<std::string> LocalRunner::weights_hashes() {

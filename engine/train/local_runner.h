@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,9 @@ class LocalRunner : public StepRunner {
   double update();
   double checked_norm();
   Tensor infer(const Tensor& x);
+  void infer_each(
+      const HostBatch& batch,
+      const std::function<void(const BatchRange&, const Tensor& x, const Tensor& output)>& see);
   [[noreturn]] void fail_loss(const std::string& when, double loss, const Tensor& x);
 
   std::shared_ptr<Network> network_;

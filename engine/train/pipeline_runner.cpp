@@ -1,8 +1,10 @@
 #include "engine/train/pipeline_runner.h"
 
 #include <algorithm>
+#include <sstream>
 #include <unordered_map>
 
+#include "comm/host_values.h"
 #include "engine/io/hash.h"
 #include "engine/train/array_transfer.h"
 #include "kernels/base/error.h"
@@ -97,11 +99,9 @@ StepResult PipelineRunner::step(const Window& window, BatchFeed& feed) {
   return results.front();
 }
 
-// One worker a replica has no reason to cut its share.
+// As in training, but batch norm joins nobody: its values are there.
 MicroBatchPlan PipelineRunner::forward_plan(const HostBatch& batch) const {
-  const MicroBatchRule rule =
-      setup_.layout.workers_per_replica == 1 ? MicroBatchRule() : options_.division.rule;
-  return {{batch.shares}, {options_.division.replicas, rule, false}};
+  return {{batch.shares}, {options_.division.replicas, options_.division.rule, false}};
 }
 
 EvalSums PipelineRunner::evaluate(const HostBatch& batch) {
@@ -203,6 +203,23 @@ std::vector<std::string> PipelineRunner::weights_hashes() {
     }
   });
   return hashes;
+}
+
+std::vector<LinkFigures> PipelineRunner::links() {
+  std::string text;
+  for (const auto& worker : workers_) {
+    for (const LinkReport& link : worker->links()) {
+      text += fmt::format("{} {} {} {} ", link.from, link.to, link.latency_s, link.bytes_per_s);
+    }
+  }
+  std::vector<LinkFigures> all;
+  for (const std::string& each : gather_texts(group_.processes(), text)) {
+    std::istringstream in(each);
+    for (LinkFigures link; in >> link.from >> link.to >> link.latency_s >> link.bytes_per_s;) {
+      all.push_back(link);
+    }
+  }
+  return all;
 }
 
 ReduceSeconds PipelineRunner::reduce_seconds() const {

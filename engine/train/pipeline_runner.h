@@ -38,14 +38,14 @@ class PipelineRunner : public StepRunner {
   PipelineRunner(Group& group, std::vector<WorkerParts> workers, const PipelineOptions& options);
   ~PipelineRunner() override;
 
-  /// Makes and proves the tables of windows of these shapes (Window::shares), before any runs.
-  void prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& windows);
+  void prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& windows) override;
 
   StepResult step(const Window& window, BatchFeed& feed) override;
   EvalSums evaluate(const HostBatch& batch) override;
   Outputs predict(const HostBatch& batch) override;
   void settle_statistics() override;
   std::vector<std::string> weights_hashes() override;
+  std::vector<LinkFigures> links() override;
   ReduceSeconds reduce_seconds() const override;
   WorkersEvent account() override;
   void keep_spans(bool on) override;

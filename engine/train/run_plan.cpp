@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <utility>
 
+#include "engine/data/order.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -46,6 +49,24 @@ void RunPlan::set_length(const ProgressState& state) {
 
 void RunPlan::check_groups(const EpochPlan& plan) const {
   check_batch_norm(*job_.network, settings_.bn, plan.smallest_group(division_), job_.image_size);
+}
+
+// Whole windows, and the last one of this epoch and of whole ones.
+std::vector<std::vector<std::vector<std::int64_t>>> RunPlan::shapes_from(
+    const ProgressState& state) const {
+  std::set<std::vector<std::vector<std::int64_t>>> shapes;
+  const std::int64_t whole = epoch_.batch * epoch_.accumulate;
+  for (std::int64_t images : {epoch_.images - state.images_done, epoch_.images}) {
+    for (std::int64_t window : {std::min(images, whole), images % whole}) {
+      if (window == 0) continue;
+      std::vector<std::vector<std::int64_t>> shares;
+      for (std::int64_t done = 0; done < window; done += epoch_.batch) {
+        shares.push_back(shares_of(std::min(epoch_.batch, window - done), division_.replicas));
+      }
+      shapes.insert(std::move(shares));
+    }
+  }
+  return {shapes.begin(), shapes.end()};
 }
 
 bool RunPlan::evaluates_after(std::int64_t epoch) const {

@@ -25,6 +25,8 @@ class RunPlan {
   WindowPlan next_window(const ProgressState& state) const {
     return epoch_.window_at(state.images_done);
   }
+  /// The shares ([batch][replica]) of all windows from `state` on, each shape once.
+  std::vector<std::vector<std::vector<std::int64_t>>> shapes_from(const ProgressState& state) const;
   double lr_at(std::int64_t step) const { return schedule_.at(step); }
 
   /// All images of the epoch are done, its evaluation is not.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
@@ -156,6 +157,8 @@ void StageWorker::end_step(double begin) {
 }
 
 void StageWorker::begin(const WindowWork& work) {
+  // What loading and checks have held before is no part of training.
+  if (!std::exchange(has_stepped_, true)) context(options_.device).memory().reset_peak();
   clock_.clear();
   clock_.enter(WorkerState::host);
   step_ = work.window.step;

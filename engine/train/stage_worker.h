@@ -79,6 +79,7 @@ class StageWorker {
   std::size_t states_per_parameter() const;
   void load(const TrainingTensors& tensors);
   ReduceTimes reduce_times() const;
+  const std::vector<LinkReport>& links() const { return links_.reports(); }
   /// Its times since the last reset; times of phases stay.
   WorkerReport report() const;
   void reset_times();
@@ -136,6 +137,7 @@ class StageWorker {
   StageLinks links_;
   Agreement agreement_;
   StateClock clock_;
+  bool has_stepped_ = false;
   Findings findings_;
   StepResult result_;
   std::int64_t step_ = 0;

@@ -91,11 +91,19 @@ class StepRunner {
   /// the process of rank 0, elsewhere none.
   virtual Outputs predict(const HostBatch& batch) = 0;
 
+  /// Makes and proves the tables of windows of these shares before any runs: `usage` for a schedule
+  /// that does not fit them.
+  virtual void prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& /*windows*/) {}
+
   /// Gives all replicas the running statistics of replica 0, where each has its own: those are the
   /// network's. Before evaluations, checkpoints and hashes.
   virtual void settle_statistics() {}
   /// The weights hash of each replica of the job.
   virtual std::vector<std::string> weights_hashes() = 0;
+
+  /// The links between stages, of all workers, as the test before the first step found them.
+  /// Collective.
+  virtual std::vector<LinkFigures> links() { return {}; }
 
   /// Of this process's first replica.
   virtual ReduceSeconds reduce_seconds() const { return {}; }

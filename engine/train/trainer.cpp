@@ -92,6 +92,7 @@ void Training::start() {
     }
   }
   observers_.note(notes);
+  runner_->prepare(plan_.shapes_from(state_));
   if (ranks_.replicas() > 1) compare_weights("at the start");
   checkpoints_.check_disk(*runner_);
 }
@@ -115,6 +116,7 @@ void Training::announce() {
   info.image_size = job_.image_size;
   info.bn = job_.settings.bn;
   describe_workers(job_, ranks_, info);
+  info.links = runner_->links();
   info.train_images = job_.data.train->size();
   info.val_images = job_.data.validation ? job_.data.validation->size() : 0;
   info.steps_per_epoch = plan_.steps_per_epoch();

@@ -27,6 +27,16 @@ int micro_batches_of(const Schedule& schedule) {
   return end;
 }
 
+// A short window has the first ones alone.
+Schedule with_first(Schedule schedule, int micro_batches) {
+  for (ScheduleLine& line : schedule.lines) {
+    std::erase_if(line, [&](const Instruction& at) {
+      return !of_window(at.op) && at.micro_batch >= micro_batches;
+    });
+  }
+  return schedule;
+}
+
 // All images of the window were passed over: replicas still meet.
 Schedule without_micro_batches(const Layout& layout) {
   Schedule schedule;
@@ -45,10 +55,10 @@ Schedule WindowTables::make(int micro_batches) const {
   if (micro_batches == 0) return without_micro_batches(layout_);
   if (options_.table) {
     const int given = micro_batches_of(*options_.table);
-    CONVOY_CHECK(given == micro_batches,
+    CONVOY_CHECK(given >= micro_batches,
                  "{}: the table has {} micro-batches, a window of this run has {}",
                  options_.table_source, given, micro_batches);
-    return *options_.table;
+    return with_first(*options_.table, micro_batches);
   }
   return make_schedule({.name = options_.name,
                         .workers = layout_.workers_per_replica,

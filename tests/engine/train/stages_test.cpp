@@ -26,8 +26,8 @@ Settings in_stages(int stages, const std::string& cut) {
 }
 
 Settings on_one_device(Settings settings) {
-  settings.stages = "1";
-  settings.cut = "auto";
+  settings.stages = Settings().stages;
+  settings.cut = Settings().cut;
   return settings;
 }
 
