@@ -153,9 +153,10 @@ std::vector<Cell> row_cells(const SweepRow& row) {
 }
 
 Table table_of(const std::vector<RunRecord>& runs) {
-  Table table{.caption = "Speed-up: over one device with the whole batch. Of equal: over one "
-                         "device in the same micro-batches. Below the ceiling: the share reached; "
-                         "below the bubble: the prediction.",
+  Table table{.caption =
+                  "Speed-up: over one device with the whole batch. Of equal: over one "
+                  "device in the same micro-batches. Below the ceiling: the share reached; "
+                  "below the bubble: the prediction.",
               .head = {"mode", "split", "images/s", "seconds", "speed-up", "of equal", "ceiling",
                        "bubble", "schedule"},
               .rows = {}};
