@@ -235,9 +235,10 @@ bool Command::accepts(const Flag& flag) const {
 
 const std::vector<Command>& all_commands() {
   static const std::vector<Command> commands = {
-      train_command(),      eval_command(),       predict_command(),    verify_command(),
-      plan_command(),       summary_command(),    convert_command(),    report_command(),
-      devices_command(),    launch_command(),     bench_step_command(), bench_data_command(),
+      train_command(),           eval_command(),       predict_command(),
+      verify_command(),          plan_command(),       summary_command(),
+      convert_command(),         report_command(),     devices_command(),
+      launch_command(),          bench_step_command(), bench_data_command(),
       bench_allreduce_command(), bench_split_command()};
   return commands;
 }
