@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -55,6 +56,40 @@ class Lane {
   std::vector<std::int64_t> open_;
 };
 
+/// A box and its worker.
+struct Place {
+  int worker = 0;
+  const Box* box = nullptr;
+};
+
+/// A message of a step by its send.
+struct MessageKey {
+  std::int64_t step;
+  int replica;
+  Instruction send;
+
+  bool operator<(const MessageKey& other) const { return parts() < other.parts(); }
+  std::tuple<std::int64_t, int, ScheduleOp, int, int> parts() const {
+    return {step, replica, send.op, send.stage, send.micro_batch};
+  }
+};
+
+/// The send whose message is ready at the end of a box: of a send's own box (`waits`), or of what
+/// computed it.
+std::optional<Instruction> sent_by(const Span& span, bool waits) {
+  Instruction send = span.instruction;
+  if (waits && span.track == SpanTrack::send && sends(send.op)) return send;
+  if (waits || span.track != SpanTrack::compute) return {};
+  if (span.state == WorkerState::forward) {
+    send.op = ScheduleOp::send_activation;
+  } else if (span.state == WorkerState::backward_input) {
+    send.op = ScheduleOp::send_gradient;
+  } else {
+    return {};
+  }
+  return send;
+}
+
 class Writer {
  public:
   explicit Writer(const SpansEvent& event);
@@ -65,7 +100,8 @@ class Writer {
   void write_worker(int number, Worker& worker);
   void name(int worker, const char* what, int track, const std::string& name, int place);
   void write_box(int worker, int track, const Box& box);
-  void write_flows(const std::map<int, Worker>& workers);
+  void write_flows();
+  void write_flow(int id, const Place& from, const Place& to);
   void add(const JsonObject& event);
 
   const SpansEvent& event_;
@@ -86,7 +122,7 @@ Writer::Writer(const SpansEvent& event) : event_(event) {
     ++steps_;
   }
   for (auto& [number, worker] : workers_) write_worker(number, worker);
-  write_flows(workers_);
+  write_flows();
 }
 
 void Writer::collect(const StepSpans& step) {
@@ -158,41 +194,37 @@ void Writer::write_box(int worker, int track, const Box& box) {
                                    {"micro_batch", instruction.micro_batch}}));
 }
 
-// An arrow from the end of each message's send to the end of its receive, where both are known.
-void Writer::write_flows(const std::map<int, Worker>& workers) {
-  using Key = std::tuple<std::int64_t, int, ScheduleOp, int, int>;
-  std::map<Key, std::pair<int, const Box*>> sent;
-  const auto key = [](const Box& box, int replica, const Instruction& of) {
-    return Key(box.step, replica, of.op, of.stage, of.micro_batch);
-  };
-  for (const auto& [number, worker] : workers) {
-    for (const Box& box : worker.boxes) {
-      if (!sends(box.span->instruction.op) || box.span->track != SpanTrack::send) continue;
-      sent[key(box, worker.replica, box.span->instruction)] = {number, &box};
+// An arrow from where each message was ready to where its receiver had it. A worker that hands a
+// message over without waiting has no box for the send: it was ready when its box was computed.
+void Writer::write_flows() {
+  std::map<MessageKey, Place> sent;
+  std::map<MessageKey, Place> received;
+  for (const bool waits : {false, true}) {
+    for (const auto& [number, worker] : workers_) {
+      for (const Box& box : worker.boxes) {
+        const auto send = sent_by(*box.span, waits);
+        if (send) sent[{box.step, worker.replica, *send}] = {number, &box};
+        const Instruction& of = box.span->instruction;
+        if (box.span->track != SpanTrack::receive || !receives(of.op)) continue;
+        received[{box.step, worker.replica, counterpart(of)}] = {number, &box};
+      }
     }
   }
   int id = 0;
-  for (const auto& [number, worker] : workers) {
-    for (const Box& box : worker.boxes) {
-      const Instruction& of = box.span->instruction;
-      if (!receives(of.op) || box.span->track != SpanTrack::receive) continue;
-      const auto from = sent.find(key(box, worker.replica, counterpart(of)));
-      if (from == sent.end()) continue;
-      const auto& [sender, message] = from->second;
-      JsonObject start{{"ph", "s"},         {"id", ++id},
-                       {"cat", "message"},  {"name", "message"},
-                       {"pid", sender + 1}, {"tid", tracks_.at(message->span)}};
-      add(start.add_raw("ts", microseconds(message->end)));
-      JsonObject end{{"ph", "f"},
-                     {"bp", "e"},
-                     {"id", id},
-                     {"cat", "message"},
-                     {"name", "message"},
-                     {"pid", number + 1},
-                     {"tid", tracks_.at(box.span)}};
-      add(end.add_raw("ts", microseconds(std::max(box.end, message->end))));
-    }
+  for (const auto& [key, to] : received) {
+    const auto from = sent.find(key);
+    if (from != sent.end()) write_flow(++id, from->second, to);
   }
+}
+
+void Writer::write_flow(int id, const Place& from, const Place& to) {
+  const auto add_end = [&](JsonObject event, const Place& place, std::int64_t time) {
+    event.add("id", id).add("cat", "message").add("name", "message");
+    event.add("pid", place.worker + 1).add("tid", tracks_.at(place.box->span));
+    add(event.add_raw("ts", microseconds(time)));
+  };
+  add_end({{"ph", "s"}}, from, from.box->end);
+  add_end({{"ph", "f"}, {"bp", "e"}}, to, std::max(to.box->end, from.box->end));
 }
 
 std::string Writer::text() const {

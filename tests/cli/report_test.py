@@ -197,6 +197,49 @@ class ReportTest(unittest.TestCase):
         self.assertEqual(line["runs"][0]["top1"], 0.88)
         self.assertEqual(sorted(os.listdir(self.path("run"))), ["metrics.jsonl", "report.html", "report.svg", "split.jsonl"])
 
+    def test_training_writes_its_report(self):
+        toy = ["train", "--model", "toy", "--data", "synthetic:60", "--batch", "8", "--lr", "0.05"]
+        done = self.convoy(*toy, "--log", "run.jsonl", "--report", "new/own.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("new", "own.html"), encoding="utf-8") as file:
+            own = file.read()
+        self.assertEqual(own, self.report("run.jsonl"))
+        done = self.convoy(*toy, "--report", "alone.html")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("alone.html"), encoding="utf-8") as file:
+            page = Page(file.read())
+        self.assertTrue(any(cell["text"] == "toy" for cell in page.all("td")))
+        self.assertTrue(page.all("svg"))
+        os.mkdir(self.path("folder"))
+        for flag in ("--report", "--trace"):
+            done = self.convoy(*toy, flag, "folder")
+            self.assertEqual((done.returncode, done.stderr), (2, f"convoy: error: usage: {flag} folder: this is a folder, expected a file\n"))
+
+    def test_a_pipeline_tells_of_its_workers(self):
+        done = self.convoy("train", "--model", "toy", "--data", "synthetic:60", "--batch", "8", "--lr", "0.05", "--micro-batches", "4",
+                           "--stages", "2", "--devices", "cpu:0,cpu:1", "--comm-timeout", "40",
+                           "--log", "run.jsonl", "--report", "out.html", "--trace", "trace.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(self.path("run.jsonl"), encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        bubbles = [line for line in lines if line["type"] == "bubble"]
+        self.assertEqual(sum(line["steps"] for line in bubbles), 8)
+        for worker in (worker for line in bubbles for worker in line["workers"]):
+            self.assertAlmostEqual(sum(worker["shares"].values()), 1, delta=1e-9)
+        with open(self.path("out.html"), encoding="utf-8") as file:
+            page = Page(file.read())
+        self.assert_shares(page, bubbles[-1]["workers"] if len(bubbles) == 1 else [])
+        boxes = [(box["data-worker"], box["data-micro-batch"]) for box in page.all("rect", "box") if box.get("data-kind") == "F"]
+        self.assertEqual(sorted(boxes), [(worker, str(k)) for worker in "01" for k in range(4)])
+        with open(self.path("trace.json"), encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        ends = {}
+        for event in sorted((e for e in events if e["ph"] == "X"), key=lambda e: e["ts"]):
+            track = (event["pid"], event["tid"])
+            self.assertGreaterEqual(event["ts"] + 1e-6, ends.get(track, 0), event)
+            ends[track] = event["ts"] + event["dur"]
+        self.assertEqual({pid for pid, _ in ends}, {1, 2})
+
     def test_odd_files(self):
         lines = data.metrics()
         with open(self.write("cut.jsonl", lines), "a", encoding="utf-8") as file:

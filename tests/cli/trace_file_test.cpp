@@ -85,24 +85,28 @@ TEST_CASE("messages that overlap go to further tracks, those within others stay"
   CHECK(boxes == std::map<int, int>{{201, 2}, {202, 1}});
 }
 
-TEST_CASE("an arrow leads from the end of a send to its receive") {
+TEST_CASE("an arrow leads from where a message was ready to its receive") {
   StepSpans step = fake_step(1);
   step.workers[0].measured.push_back(
-      fake_box(SpanTrack::send, WorkerState::transfer, ScheduleOp::send_activation, 0, 0, 1, 2));
+      fake_box(SpanTrack::send, WorkerState::slot_full, ScheduleOp::send_activation, 0, 0, 1, 2));
+  step.workers[1].measured[0].end = 2.0 / 8;
   step.workers[1].measured.push_back(fake_box(SpanTrack::receive, WorkerState::transfer,
                                               ScheduleOp::receive_activation, 1, 0, 2, 3));
-  step.workers[1].measured.erase(step.workers[1].measured.begin());
   const Json trace = Json::parse(trace_json({{step}, 0}));
-  REQUIRE(events(trace, "s").size() == 1);
-  REQUIRE(events(trace, "f").size() == 1);
-  const Json from = events(trace, "s")[0];
-  const Json to = events(trace, "f")[0];
-  CHECK(from["id"] == to["id"]);
-  CHECK(to["bp"] == "e");
-  CHECK(from["pid"] == 1);
-  CHECK(from["ts"] == 250000);
-  CHECK(to["pid"] == 2);
-  CHECK(to["ts"] == 375000);
+  const std::vector<Json> from = events(trace, "s");
+  const std::vector<Json> to = events(trace, "f");
+  REQUIRE(from.size() == 2);
+  REQUIRE(to.size() == 2);
+  CHECK(from[0]["id"] == to[0]["id"]);
+  CHECK(to[0]["bp"] == "e");
+  CHECK(from[0]["pid"] == 1);
+  CHECK(from[0]["ts"] == 250000);  // the end of the wait for room
+  CHECK(to[0]["pid"] == 2);
+  CHECK(to[0]["ts"] == 375000);  // of its two boxes the later one
+  CHECK(from[1]["pid"] == 2);
+  CHECK(from[1]["ts"] == 625000);  // I 1.0 made the gradient; nothing waited to send it
+  CHECK(to[1]["pid"] == 1);
+  CHECK(to[1]["ts"] == 625000);
 }
 
 TEST_CASE("a trace is bounded in whole steps and says what it leaves out") {
