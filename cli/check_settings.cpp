@@ -32,7 +32,6 @@ std::string no_effect(const std::string& flag, const char* where) {
 
 void check_layout(const Settings& settings) {
   check_devices(settings.devices);
-  CONVOY_CHECK(settings.stages != "auto", "--stages auto is not in this build yet");
   CONVOY_CHECK(settings.cut == "auto" || settings.stages != "1",
                "--cut {}: one stage has no cut; say how many there are with --stages",
                settings.cut);

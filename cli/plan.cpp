@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "bench/timed_plan.h"
 #include "cli/check_settings.h"
 #include "cli/cluster_file.h"
 #include "cli/commands.h"
 #include "cli/job_group.h"
 #include "cli/plan_output.h"
+#include "cli/plan_setup.h"
 #include "cli/read_options.h"
 #include "cli/setup.h"
 #include "cli/value.h"
@@ -29,41 +31,6 @@ namespace {
 
 constexpr std::int64_t kClasses = 1000;
 
-// What the layout's flags say, where they were given: the rest is open.
-PlanTask narrowed(const Options& options, const Network& network, int workers) {
-  const Settings& settings = options.settings;
-  PlanTask task;
-  task.batch = settings.batch;
-  task.accumulate = settings.accumulate;
-  task.recompute = settings.recompute;
-  task.stages_per_worker = static_cast<int>(settings.stages_per_worker);
-  task.least_images = least_micro_batch(network, settings.bn, *settings.image_size);
-  if (settings.replicas) task.replicas = static_cast<int>(*settings.replicas);
-  if (was_given(options, "schedule")) task.schedule = find_schedule(settings.schedule).name;
-  if (was_given(options, "stages") && settings.stages != "auto") {
-    const Layout layout = layout_of(settings, workers);
-    task.stages = layout.workers_per_replica;
-    task.replicas = layout.replicas;
-  }
-  task.micro_batch_size = settings.micro_batch_size;
-  if (settings.micro_batches) {
-    const std::int64_t share = settings.batch / task.replicas.value_or(1);
-    task.micro_batch_size =
-        split_batch(std::max<std::int64_t>(share, 1), {.count = settings.micro_batches}).front();
-  }
-  return task;
-}
-
-// Those of --cut; none for `auto`.
-std::vector<int> given_cuts(const Settings& settings, const Network& network) {
-  std::vector<int> places;
-  if (settings.cut == "auto") return places;
-  for (const std::string& name : read_list({settings.cut, "--cut"})) {
-    places.push_back(find_cut(network, name));
-  }
-  return places;
-}
-
 // Flags of layouts are wishes here; all else is checked as for training.
 void check_plan_settings(Options& options) {
   settle_rivals(options, "micro-batch-size", "micro-batches");
@@ -75,18 +42,15 @@ void check_plan_settings(Options& options) {
   const Settings& settings = options.settings;
   CONVOY_CHECK(settings.cut == "auto" || was_given(options, "stages"),
                "--cut {}: say how many stages there are with --stages", settings.cut);
-  CONVOY_CHECK(!settings.micro_batches || settings.replicas || settings.stages != "1",
-               "--micro-batches {}: say how many images each has with --micro-batch-size, or how "
-               "many --replicas share the batch",
-               settings.micro_batches.value_or(0));
 }
 
 TrainingJob job_of(Options& options, convoy::Group* group) {
   Settings& settings = options.settings;
   settings.image_size = settings.image_size.value_or(kImageSize);
   TrainingJob job;
-  job.make_network = [model = settings.model, classes = settings.classes.value_or(kClasses),
-                      seed = settings.seed] { return make_model(model, classes, seed); };
+  job.make_network = [model = settings.model, classes = settings.classes.value_or(kClasses)] {
+    return make_model_without_values(model, classes);
+  };
   job.network = job.make_network();
   job.group = group;
   job.image_size = *settings.image_size;
@@ -110,7 +74,7 @@ int plan_of_cluster(Options& options) {
   const auto profile_of = [&](std::int64_t images) {
     return roofline_profile(*job.network, cluster.devices, images, job.image_size, states);
   };
-  PlanTask task = narrowed(options, *job.network, cluster.machine.workers);
+  PlanTask task = plan_task_of(options, *job.network, cluster.machine.workers);
   task.machine = cluster.machine;
   for (const DeviceRates& device : cluster.devices) {
     task.machine.step_s_per_byte.push_back(step_seconds_per_byte(device, states));
@@ -121,8 +85,13 @@ int plan_of_cluster(Options& options) {
   if (!cuts.empty()) task.node_ends = node_ends_of(profile, cuts);
   const std::vector<PlanCandidate> candidates = plan_layouts(task);
   print(options,
-        {*job.network, profile, task, candidates, recommended(candidates),
-         fmt::format("{} ({} workers), not measured", cluster.name, cluster.machine.workers)});
+        {*job.network,
+         profile,
+         task,
+         candidates,
+         recommended(candidates),
+         fmt::format("{} ({} workers), not measured", cluster.name, cluster.machine.workers),
+         {}});
   return 0;
 }
 
@@ -134,13 +103,16 @@ int plan_here_in(Options& options, const JobGroup& processes) {
   const TrainingJob job = job_of(options, processes.group());
   const Ranks ranks(processes.group());
   if (processes.leads()) print_warnings(device_warnings(settings, workers_on_these_cores(ranks)));
-  const LocalPlan plan = plan_here(job, ranks, narrowed(options, *job.network, ranks.workers()),
+  const LocalPlan plan = plan_here(job, ranks, plan_task_of(options, *job.network, ranks.workers()),
                                    given_cuts(settings, *job.network));
+  if (processes.leads()) recommended(plan.candidates);  // fails where nothing can be run
+  const std::vector<TimedLayout> timed = time_plan(job, ranks, plan, true);
   if (!processes.leads()) return 0;
-  print(options, {*job.network, plan.costs->profile(), plan.task, plan.candidates,
-                  recommended(plan.candidates),
+  const PlanCandidate& best = plan.candidates[fastest_layout(timed).layout.place];
+  print(options, {*job.network, plan.costs->profile(), plan.task, plan.candidates, best,
                   fmt::format("{} worker(s) of {} thread(s) on {}", ranks.workers(),
-                              *settings.threads, fmt::join(settings.devices, ", "))});
+                              *settings.threads, fmt::join(settings.devices, ", ")),
+                  timed});
   return 0;
 }
 

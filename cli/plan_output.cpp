@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "cli/json_lines.h"
@@ -29,13 +30,26 @@ const PlanCandidate* fastest(const std::vector<PlanCandidate>& candidates, Wante
   return nullptr;
 }
 
+// The fastest of those that were run, if any was: else by the forecast.
+const PlanCandidate* best_of(const PlanReport& report,
+                             const std::function<bool(const PlanCandidate&)>& wanted) {
+  const PlanCandidate* best = nullptr;
+  double least = 0;
+  for (const TimedLayout& timed : report.timed) {
+    const PlanCandidate& candidate = report.candidates[timed.layout.place];
+    if (!wanted(candidate) || (best && timed.median_s >= least)) continue;
+    best = &candidate;
+    least = timed.median_s;
+  }
+  return best ? best : fastest(report.candidates, wanted);
+}
+
 const PlanCandidate* best_pipeline(const PlanReport& report) {
-  return fastest(report.candidates, [](const auto& candidate) { return candidate.stages > 1; });
+  return best_of(report, [](const auto& candidate) { return candidate.stages > 1; });
 }
 
 const PlanCandidate* best_data_parallel(const PlanReport& report) {
-  return fastest(report.candidates,
-                 [](const auto& candidate) { return candidate.layout == "data-parallel"; });
+  return best_of(report, [](const auto& candidate) { return candidate.layout == "data-parallel"; });
 }
 
 double most(const std::vector<double>& values) {
@@ -51,6 +65,14 @@ std::string time_text(double seconds) {
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);
   if (seconds >= 1e-3) return fmt::format("{:.1f} ms", seconds * 1e3);
   return fmt::format("{:.1f} us", seconds * 1e6);
+}
+
+// Measured, where it was; else the forecast.
+double seconds_of(const PlanReport& report, const PlanCandidate& candidate) {
+  for (const TimedLayout& timed : report.timed) {
+    if (&report.candidates[timed.layout.place] == &candidate) return timed.median_s;
+  }
+  return candidate.seconds;
 }
 
 std::string share_text(double share) {
@@ -136,6 +158,25 @@ void add_pipeline(const PlanReport& report, const PlanCandidate& pipeline,
   for (std::string& line : drawing_of(report, pipeline)) lines.push_back(std::move(line));
 }
 
+// Forecast and measured, side by side.
+void add_timed(const PlanReport& report, std::vector<std::string>& lines) {
+  if (report.timed.empty()) return;
+  lines.emplace_back();
+  lines.push_back(fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", "timed", "forecast", "median",
+                              "spread", "off by"));
+  for (const TimedLayout& timed : report.timed) {
+    const PlanCandidate& candidate = report.candidates[timed.layout.place];
+    const std::string name =
+        fmt::format("{} {} x {} stages, {}, {} x {} images", candidate.layout, candidate.replicas,
+                    all_stages(candidate), schedule_text(candidate), candidate.micro_batches,
+                    candidate.micro_batch_size);
+    lines.push_back(fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", name,
+                                time_text(timed.layout.forecast_s), time_text(timed.median_s),
+                                time_text(timed.spread_s),
+                                share_text(timed.layout.forecast_s / timed.median_s - 1)));
+  }
+}
+
 std::string lost_by(const PlanCandidate& candidate) {
   return fmt::format("{} of its workers' time waiting and {} in all-reduces",
                      share_text(candidate.bubble), share_text(candidate.all_reduce));
@@ -207,11 +248,11 @@ std::string reason_of(const PlanReport& report) {
   if (!pipeline) return "no pipeline can be run";
   if (!replicas) {
     return fmt::format("data parallel cannot be run; the best pipeline takes {}",
-                       time_text(pipeline->seconds));
+                       time_text(seconds_of(report, *pipeline)));
   }
   return fmt::format("the best pipeline takes {} ({}), data parallel {} ({})",
-                     time_text(pipeline->seconds), lost_by(*pipeline), time_text(replicas->seconds),
-                     lost_by(*replicas));
+                     time_text(seconds_of(report, *pipeline)), lost_by(*pipeline),
+                     time_text(seconds_of(report, *replicas)), lost_by(*replicas));
 }
 
 std::vector<std::string> plan_text(const PlanReport& report) {
@@ -223,10 +264,13 @@ std::vector<std::string> plan_text(const PlanReport& report) {
   if (const PlanCandidate* pipeline = best_pipeline(report)) {
     add_pipeline(report, *pipeline, lines);
   }
+  add_timed(report, lines);
   lines.emplace_back();
-  lines.push_back(fmt::format("recommended: {}, {} a step, {} images/s; {}", report.best.layout,
-                              time_text(report.best.seconds), rate(report.best.images_per_s),
-                              reason_of(report)));
+  const double seconds = seconds_of(report, report.best);
+  lines.push_back(fmt::format("recommended: {}, {} a step, {} images/s", report.best.layout,
+                              time_text(seconds),
+                              rate(static_cast<double>(report.task.batch) / seconds)));
+  lines.push_back("  " + reason_of(report));
   lines.push_back("  " + flags_of(report, report.best));
   return lines;
 }
@@ -235,6 +279,13 @@ std::vector<std::string> plan_json(const PlanReport& report) {
   std::vector<std::string> lines = {head_of(report).text()};
   for (const PlanCandidate& candidate : report.candidates) {
     lines.push_back(json_of(report, "candidate", candidate).text());
+  }
+  for (const TimedLayout& timed : report.timed) {
+    JsonObject line = json_of(report, "timed", report.candidates[timed.layout.place]);
+    lines.push_back(line.add("measured_s", timed.seconds)
+                        .add("median_s", timed.median_s)
+                        .add("spread_s", timed.spread_s)
+                        .text());
   }
   JsonObject best = json_of(report, "recommendation", report.best);
   best.add("reason", reason_of(report)).add("flags", flags_of(report, report.best));

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/timed_plan.h"
 #include "engine/nn/network.h"
 #include "engine/parallel/pipeline/planner.h"
 #include "engine/parallel/pipeline/profile.h"
@@ -17,8 +18,9 @@ struct PlanReport {
   const Profile& profile;  ///< where nodes end
   const PlanTask& task;
   const std::vector<PlanCandidate>& candidates;
-  const PlanCandidate& best;  ///< one of these
-  std::string workers;        ///< "cpu:0, cpu:1"
+  const PlanCandidate& best;       ///< one of these
+  std::string workers;             ///< "cpu:0, cpu:1"
+  std::vector<TimedLayout> timed;  ///< those that were run; empty: none
 };
 
 /// Names of the cuts of a candidate, as --cut takes them.

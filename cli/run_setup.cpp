@@ -26,7 +26,9 @@ TrainingJob make_job(Options& options, convoy::Group* group) {
   settings = resolved_settings(settings, takes_rows(settings.model));
   settings.threads = threads_per_worker(settings, group);
   for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
-  settings.replicas = layout_of(settings, group ? group->size() : 1).replicas;
+  if (settings.stages != "auto") {
+    settings.replicas = layout_of(settings, group ? group->size() : 1).replicas;
+  }
   job.image_size = image_size_of(settings);
   settings.image_size = job.image_size;
   job.data = open_data_for(settings);

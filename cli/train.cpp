@@ -7,6 +7,7 @@
 #include "cli/guarded_observer.h"
 #include "cli/job_group.h"
 #include "cli/metrics_observer.h"
+#include "cli/plan_setup.h"
 #include "cli/progress_observer.h"
 #include "cli/report_observer.h"
 #include "cli/run_setup.h"
@@ -57,11 +58,13 @@ struct Writers {
 // Every process runs this; the leading one alone shows and writes.
 int train_in(Options& options, const JobGroup& processes) {
   check_settings(options);
-  layout_of(options.settings, processes.workers());  // what does not fit is said before all else
+  // What does not fit is said before all else.
+  if (options.settings.stages != "auto") layout_of(options.settings, processes.workers());
   std::optional<StopOnSignal> stop;
   if (processes.group()) stop.emplace();  // one rank that ends alone would be a failure
   TrainingJob job = make_job(options, processes.group());
   if (processes.group()) check_agreement(job, *processes.group());
+  settle_layout(options, job);
   settle_cuts(options, job);
   const Ranks ranks = ranks_of(job);
   std::unique_ptr<Observer> shown = display_of(options, processes.leads());

@@ -106,6 +106,7 @@ PipelineOptions pipeline_options(const TrainingJob& job, const Settings& setting
   options.buckets = job.buckets;
   if (ranks.layout().stages() == 1) return options;
   options.schedule.name = settings.schedule;
+  options.schedule.warm_up = job.warm_up;
   if (schedule_is_file(settings)) {
     options.schedule.table = read_schedule_file(settings.schedule);
     options.schedule.table_source = settings.schedule;

@@ -121,6 +121,8 @@ MeasuredCosts::MeasuredCosts(const TrainingJob& job, const Ranks& ranks)
     prepare_device(settings_, i).memory().set_cap(0);
     networks_.push_back(job.make_network());
     set_batch_norm_mode(*networks_.back(), batch_norm_mode(settings_));
+    networks_.back()->materialize(Device(settings_.devices[i]), dtype_of_precision(settings_),
+                                  settings_.seed);
   }
   machine_.workers = ranks.workers();
   machine_.host_s = kInstructionSeconds;

@@ -32,6 +32,8 @@ struct TrainingJob {
   /// All workers of the run; null: there is one. It outlives the job.
   Group* group = nullptr;
   BucketLimits buckets;  ///< of gradients that travel together
+  /// Forwards of each worker before its first backward, of 1f1b; empty: its own.
+  std::vector<int> warm_up = {};
   DataPair data;
   std::int64_t image_size = 0;
   /// What the network was trained with, where that is not the training set's own.

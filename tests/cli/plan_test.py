@@ -26,16 +26,27 @@ def run(*flags):
 
 
 def plan(*flags):
-    """The lines of --json by type."""
+    """The first line of --json, candidates, timed ones, and the last line."""
     done = run(*flags, "--json")
     assert done.returncode == 0, done.stderr
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return lines[0], [line for line in lines if line["type"] == "candidate"], lines[-1]
+    of_type = {name: [line for line in lines if line["type"] == name] for name in ("candidate", "timed")}
+    return lines[0], of_type["candidate"], of_type["timed"], lines[-1]
 
 
 class Measured(unittest.TestCase):
+    def check_never_worse(self, timed, best):
+        self.assertIn("data-parallel", {t["layout"] for t in timed})
+        self.assertTrue(all(len(t["measured_s"]) >= 3 for t in timed))
+        safe = min((t for t in timed if t["stages"] == 1), key=lambda t: t["median_s"])
+        pipelines = [t for t in timed if t["stages"] > 1]
+        fastest = min(pipelines, key=lambda t: t["median_s"]) if pipelines else safe
+        gain = safe["median_s"] - fastest["median_s"]
+        wanted = fastest if gain > safe["spread_s"] + fastest["spread_s"] else safe
+        self.assertEqual((best["layout"], best["schedule"]), (wanted["layout"], wanted["schedule"]))
+
     def test_two_devices(self):
-        head, candidates, best = plan("--devices", "cpu:0,cpu:1", *SMALL)
+        head, candidates, timed, best = plan("--devices", "cpu:0,cpu:1", *SMALL)
         self.assertEqual((head["type"], head["workers"], head["batch"]), ("plan", 2, 8))
         self.assertGreater(head["link_bytes_per_s"], 0)
         self.assertEqual({c["layout"] for c in candidates}, {"single", "data-parallel", "pipeline"})
@@ -51,12 +62,11 @@ class Measured(unittest.TestCase):
         times = [c["seconds"] for c in candidates]
         self.assertEqual(times, sorted(times))
         self.assertEqual(best["type"], "recommendation")
-        without_pipeline = min(c["seconds"] for c in candidates if c["layout"] != "pipeline")
-        self.assertLessEqual(best["seconds"], without_pipeline)
-        self.assertEqual(len(best["drawing"]) > 0, True)
+        self.assertGreater(len(best["drawing"]), 0)
+        self.check_never_worse(timed, best)
 
     def test_given_layout(self):
-        _, candidates, best = plan("--devices", "cpu:0,cpu:1", "--stages", "2", "--cut", "layer3", "--schedule",
+        _, candidates, _, best = plan("--devices", "cpu:0,cpu:1", "--stages", "2", "--cut", "layer3", "--schedule",
                                    "zb-h1", "--micro-batch-size", "4", *SMALL)
         self.assertEqual(len(candidates), 1)
         self.assertEqual((best["schedule"], best["cut"], best["micro_batches"]), ("zb-h1", ["layer3"], 2))
@@ -64,12 +74,12 @@ class Measured(unittest.TestCase):
 
     def test_one_device_and_rows(self):
         for model in ("toy", "line"):
-            _, candidates, best = plan("--model", model, "--batch", "8", "--threads", "1")
+            _, candidates, _, best = plan("--model", model, "--batch", "8", "--threads", "1")
             self.assertEqual({c["layout"] for c in candidates}, {"single"})
             self.assertEqual(best["layout"], "single")
 
     def test_too_little_memory(self):
-        _, candidates, best = plan("--devices", "cpu:0,cpu:1", "--device-memory", "110MiB", *SMALL)
+        _, candidates, _, best = plan("--devices", "cpu:0,cpu:1", "--device-memory", "110MiB", *SMALL)
         single = [c for c in candidates if c["layout"] == "single"]
         self.assertTrue(all("its cap is 115343360" in c["dropped"] for c in single), single)
         self.assertEqual(best["layout"], "pipeline")
@@ -78,8 +88,8 @@ class Measured(unittest.TestCase):
 
 class Described(unittest.TestCase):
     def test_thousands_of_workers(self):
-        head, candidates, best = plan("--cluster", CLUSTER, "--batch", "32768")
-        self.assertEqual(head["workers"], 4096)
+        head, candidates, timed, best = plan("--cluster", CLUSTER, "--batch", "32768")
+        self.assertEqual((head["workers"], timed), (4096, []))
         self.assertTrue(all(c["replicas"] * c["stages"] // c["stages_per_worker"] == 4096
                             for c in candidates if c["layout"] != "single"))
         self.assertTrue({"data-parallel", "both"} <= {c["layout"] for c in candidates})
