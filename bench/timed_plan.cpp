@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <sstream>
+#include <string>
+#include <tuple>
 
 #include "bench/made_up.h"
 #include "bench/median.h"
@@ -23,10 +26,12 @@ constexpr double kTimingSeconds = 30;  // for all measured steps together
 constexpr std::int64_t kFewestSteps = 3;
 constexpr std::int64_t kMostSteps = 9;
 
-// Candidates to run: the fastest ones, and the fastest without a pipeline.
+// Candidates to run: the fastest ones, no two with one schedule on as many stages, and the fastest
+// without a pipeline.
 std::vector<const PlanCandidate*> chosen(const std::vector<PlanCandidate>& candidates, bool alone) {
   std::vector<const PlanCandidate*> best;
   bool replicas = false, single = false;
+  std::set<std::tuple<int, int, std::string>> seen;
   for (const PlanCandidate& candidate : candidates) {
     if (!candidate.dropped.empty()) continue;
     const bool is_single = candidate.layout == "single";
@@ -34,6 +39,8 @@ std::vector<const PlanCandidate*> chosen(const std::vector<PlanCandidate>& candi
     const bool first_of_kind =
         (candidate.layout == "data-parallel" && !replicas) || (is_single && !single);
     if (best.size() >= kBest && !first_of_kind) continue;
+    const std::tuple kind(candidate.replicas, candidate.stages, candidate.schedule);
+    if (!seen.insert(kind).second) continue;
     best.push_back(&candidate);
     replicas = replicas || candidate.layout == "data-parallel";
     single = single || is_single;

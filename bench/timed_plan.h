@@ -29,7 +29,7 @@ struct TimedLayout {
   bool is_pipeline() const { return layout.settings.stages != "1"; }
 };
 
-/// Times the three fastest candidates, the fastest data parallel one and, where `alone`, one device
+/// Times the three fastest candidates (each of another layout or schedule), the fastest data parallel one and, where `alone`, one device
 /// alone. Without a group, or with one candidate, there is one. Collective; results are the
 /// leader's on all processes. `job.make_network` makes their networks.
 std::vector<TimedLayout> time_plan(const TrainingJob& job, const Ranks& ranks,

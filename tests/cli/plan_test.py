@@ -10,7 +10,7 @@ import sys
 import unittest
 
 PROGRAM = CLUSTER = ""
-LIMIT = 120  # seconds, of each run
+LIMIT = 240  # seconds, of each run
 SMALL = ["--model", "resnet18", "--image-size", "32", "--batch", "8", "--threads", "1"]
 
 
