@@ -1,6 +1,7 @@
 // Loaded into ranks by LD_PRELOAD, so that tests can make one of them misbehave:
 //   TROUBLE_RANK=1           the rank; others are left alone
 //   TROUBLE_EXIT=FILE        it calls exit(1) when FILE appears
+//   TROUBLE_HASH=1           its 128-bit hashes of arrays are others
 //   TROUBLE_FSYNC=SECONDS    each fsync takes so much longer
 //   TROUBLE_OPEN=TEXT:SECONDS  so does each open of a path that holds TEXT
 #include <dlfcn.h>
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <cstdarg>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -82,4 +84,15 @@ extern "C" int open64(const char* path, int flags, ...) {
 extern "C" int fsync(int file) {
   if (const char* seconds = variable("TROUBLE_FSYNC")) wait(std::atof(seconds));
   return next<int(int)>("fsync")(file);
+}
+
+// libxxhash's hash of an array, by its own name and shape.
+struct Xxh128 {
+  std::uint64_t low, high;
+};
+
+extern "C" Xxh128 XXH3_128bits(const void* bytes, std::size_t count) {
+  Xxh128 hash = next<Xxh128(const void*, std::size_t)>("XXH3_128bits")(bytes, count);
+  if (variable("TROUBLE_HASH")) hash.low ^= 1;
+  return hash;
 }

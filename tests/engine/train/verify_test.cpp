@@ -31,19 +31,19 @@ Settings settings_of(const std::string& bn) {
   return settings;
 }
 
-VerifyResult verify_replicas(TrainingJob job, int replicas, std::int64_t steps,
-                             const MakeRunner& make = make_runner) {
+VerifyResult verify_workers(TrainingJob job, int workers, std::int64_t steps,
+                            const MakeRunner& make = make_runner) {
   GroupOptions options;
   options.backend = "thread";
   options.timeout = 30;
-  options.local_workers = replicas;
+  options.local_workers = workers;
   options.on_failure = [](const Error&) {};
   std::unique_ptr<Group> group;
-  if (replicas > 1) group = Group::make(World(), options);
+  if (workers > 1) group = Group::make(World(), options);
   job.group = group.get();
   job.settings.devices.clear();
   const char* type = job.settings.precision == "fp64" ? "ref" : "cpu";
-  for (int i = 0; i < replicas; ++i) job.settings.devices.push_back(fmt::format("{}:{}", type, i));
+  for (int i = 0; i < workers; ++i) job.settings.devices.push_back(fmt::format("{}:{}", type, i));
   return verify(job, {.steps = steps, .make = make});
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("replicas equal one device in every bit, whatever the batches are divi
       INFO(bn << ", " << replicas << " replicas");
       Settings settings = settings_of(bn);
       settings.micro_batches = 2;
-      check_equal(verify_replicas(tiny_job(settings, 19), replicas, 4), 4);  // into the 2nd epoch
+      check_equal(verify_workers(tiny_job(settings, 19), replicas, 4), 4);  // into the 2nd epoch
     }
   }
   Settings settings = settings_of("micro");
@@ -147,49 +147,74 @@ TEST_CASE("replicas equal one device in every bit, whatever the batches are divi
   settings.accumulate = 2;
   settings.optimizer = "lars";
   settings.clip_grad = 0.1;
-  check_equal(verify_replicas(tiny_job(settings, 30), 2, 3), 3);
+  check_equal(verify_workers(tiny_job(settings, 30), 2, 3), 3);
   settings = settings_of("micro");
   settings.batch = 2;  // one replica has no images
   settings.label_smoothing = 0.1;
-  check_equal(verify_replicas(tiny_job(settings, 6), 3, 2), 2);
+  check_equal(verify_workers(tiny_job(settings, 6), 3, 2), 2);
+}
+
+TEST_CASE("pipelines equal one device, and faults of a stage are named") {
+  Settings settings = settings_of("micro");
+  settings.micro_batch_size = 3;
+  settings.stages = "2";
+  settings.cut = "conv2";
+  for (const char* schedule : {"fill-drain", "1f1b", "zb-h1"}) {
+    settings.schedule = schedule;
+    check_equal(verify_workers(tiny_job(settings, 19), 2, 4), 4);
+  }
+  settings.bn = "sync";
+  settings.recompute = true;
+  check_equal(verify_workers(tiny_job(settings, 19), 4, 3), 3);
+  settings.bn = "deferred";
+  settings.schedule = "interleaved";
+  settings.stages = "4";
+  settings.cut = "bn1,bn2,fc";
+  check_equal(verify_workers(tiny_job(settings, 19), 2, 3), 3);
+  const auto result =
+      verify_workers(tiny_job(settings, 19), 2, 3, spoiled([](Network& network) {
+                       change(gradient_of(network, "bn2.weight"), [](auto& v) { v[2] += 1; });
+                       change(gradient_of(network, "bn1.weight"), [](auto& v) { v[2] += 1; });
+                     }));
+  check_first(result, 2, "backward", "bn2", "bn2.weight");
 }
 
 TEST_CASE("doubles, rows and weights from a file are verified too") {
   Settings settings = settings_of("sync");
   settings.precision = "fp64";
-  check_equal(verify_replicas(tiny_job(settings, 19), 2, 2), 2);
+  check_equal(verify_workers(tiny_job(settings, 19), 2, 2), 2);
   settings = Settings();
   settings.model = "toy";
   settings.batch = 8;
   settings.optimizer = "adamw";
-  check_equal(verify_replicas(small_job(settings, 20), 2, 3), 3);
+  check_equal(verify_workers(small_job(settings, 20), 2, 3), 3);
   TemporaryFolder folder;
   settings = settings_of("micro");
   settings.seed = 3;
   save_weights(*tiny_job(settings, 12).network, folder / "w.safetensors");
   settings.seed = 4;
-  const double drawn = verify_replicas(tiny_job(settings, 12), 2, 1).loss;
+  const double drawn = verify_workers(tiny_job(settings, 12), 2, 1).loss;
   settings.weights = folder / "w.safetensors";
-  const VerifyResult loaded = verify_replicas(tiny_job(settings, 12), 2, 1);
+  const VerifyResult loaded = verify_workers(tiny_job(settings, 12), 2, 1);
   check_equal(loaded, 1);
   CHECK(loaded.loss != drawn);
 }
 
 TEST_CASE("all outputs and tensors are compared, of each step and replica") {
-  const VerifyResult result = verify_replicas(tiny_job(settings_of("micro"), 16), 2, 2);
+  const VerifyResult result = verify_workers(tiny_job(settings_of("micro"), 16), 2, 2);
   // 6 layers, 8 gradients, 8 weights, 2 x (mean, variance, count)
   CHECK(result.compared == 2 * 2 * (6 + 8 + 8 + 6));
 }
 
 TEST_CASE("a gradient divided by the micro-batches is found at the end of the network") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("micro"), 24), 2, 3, spoiled([](Network& network) {
-                        for (const auto& [name, parameter] : network.named_parameters()) {
-                          change(parameter.grad(), [](auto& values) {
-                            for (float& value : values) value /= 4;
-                          });
-                        }
-                      }));
+      verify_workers(tiny_job(settings_of("micro"), 24), 2, 3, spoiled([](Network& network) {
+                       for (const auto& [name, parameter] : network.named_parameters()) {
+                         change(parameter.grad(), [](auto& values) {
+                           for (float& value : values) value /= 4;
+                         });
+                       }
+                     }));
   check_first(result, 2, "backward", "fc", "fc.weight");
   CHECK(result.gradient.value > 0);
   CHECK(result.weight.name.empty());
@@ -198,11 +223,11 @@ TEST_CASE("a gradient divided by the micro-batches is found at the end of the ne
 
 TEST_CASE("seeds that count other images change the loss and the gradients, not the outputs") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("micro"), 24), 1, 1,
-                      faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
-                        window.images *= 2;
-                        return runner.step(window, feed);
-                      }));
+      verify_workers(tiny_job(settings_of("micro"), 24), 1, 1,
+                     faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
+                       window.images *= 2;
+                       return runner.step(window, feed);
+                     }));
   check_first(result, 1, "loss", "loss", "");
   CHECK(std::abs(result.loss_difference.value - result.loss) < 1e-5 * result.loss_difference.value);
   CHECK(std::abs(result.norm_difference.value - result.grad_norm) <
@@ -211,7 +236,7 @@ TEST_CASE("seeds that count other images change the loss and the gradients, not 
 }
 
 TEST_CASE("of wrong gradients the one nearest to the loss is named") {
-  const auto result = verify_replicas(
+  const auto result = verify_workers(
       tiny_job(settings_of("micro"), 24), 1, 3, spoiled([](Network& network) {
         for (const char* name : {"conv1.weight", "bn1.bias", "conv2.weight"}) {
           change(gradient_of(network, name), [](auto& values) { values[0] += 1; });
@@ -227,17 +252,17 @@ TEST_CASE("a lost micro-batch is found in the first layer, and its number told")
   Settings settings = settings_of("micro");
   settings.micro_batch_size = 3;
   const auto result =
-      verify_replicas(tiny_job(settings, 24), 1, 2,
-                      faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
-                        HostBatch batch = feed.at(0);
-                        batch.images = 6;
-                        batch.shares = {6};
-                        window.shares = {{6}};
-                        ReadyBatches rest({batch});
-                        const StepResult result = runner.step(window, rest);
-                        feed.done(0);
-                        return result;
-                      }));
+      verify_workers(tiny_job(settings, 24), 1, 2,
+                     faulty([](StepRunner& runner, Network&, Window window, BatchFeed& feed) {
+                       HostBatch batch = feed.at(0);
+                       batch.images = 6;
+                       batch.shares = {6};
+                       window.shares = {{6}};
+                       ReadyBatches rest({batch});
+                       const StepResult result = runner.step(window, rest);
+                       feed.done(0);
+                       return result;
+                     }));
   check_first(result, 1, "forward", "conv1", "");
   CHECK(result.first->micro_batch == 2);
   CHECK(result.gradient.value > 0);
@@ -255,14 +280,14 @@ TEST_CASE("a layer that computes something else is named, and its replica") {
              [](auto& values) { values[7] += 0.5F; });
     return network;
   };
-  const auto result = verify_replicas(job, 2, 1);
+  const auto result = verify_workers(job, 2, 1);
   REQUIRE(made == 3);
   check_first(result, 1, "forward", "conv2", "", 1);
   CHECK(result.first->micro_batch == 0);
 }
 
 TEST_CASE("labels of other images change the loss") {
-  const auto result = verify_replicas(
+  const auto result = verify_workers(
       tiny_job(settings_of("micro"), 24), 1, 1,
       faulty([](StepRunner& runner, Network&, const Window& window, BatchFeed& feed) {
         HostBatch batch = feed.at(0);
@@ -275,10 +300,10 @@ TEST_CASE("labels of other images change the loss") {
 
 TEST_CASE("a wrong running value is named") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("deferred"), 24), 2, 3, spoiled([](Network& network) {
-                        change(named(network.named_buffers(), "bn2.running_var"),
-                               [](auto& values) { values[3] += 0.25F; });
-                      }));
+      verify_workers(tiny_job(settings_of("deferred"), 24), 2, 3, spoiled([](Network& network) {
+                       change(named(network.named_buffers(), "bn2.running_var"),
+                              [](auto& values) { values[3] += 0.25F; });
+                     }));
   check_first(result, 2, "statistics", "bn2", "bn2.running_var");
   CHECK(result.statistic.name == "bn2.running_var");
   CHECK(std::abs(result.statistic.value - 0.25) < 1e-5 * result.statistic.value);
@@ -287,23 +312,23 @@ TEST_CASE("a wrong running value is named") {
 
 TEST_CASE("a forgotten update of the running values is found by its count") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("micro"), 24), 1, 3, spoiled([](Network& network) {
-                        for (const auto& [name, count] : network.named_counters()) *count -= 1;
-                      }));
+      verify_workers(tiny_job(settings_of("micro"), 24), 1, 3, spoiled([](Network& network) {
+                       for (const auto& [name, count] : network.named_counters()) *count -= 1;
+                     }));
   check_first(result, 2, "statistics", "bn1", "bn1.num_batches_tracked");
   CHECK(result.statistic.value == 1);
 }
 
 TEST_CASE("one flipped bit of a weight is named, and what follows from it") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("micro"), 24), 2, 3, spoiled([](Network& network) {
-                        change(named(network.named_parameters(), "fc.weight"), [](auto& values) {
-                          std::uint32_t bits = 0;
-                          std::memcpy(&bits, &values[4], sizeof bits);
-                          bits ^= 1;
-                          std::memcpy(&values[4], &bits, sizeof bits);
-                        });
-                      }));
+      verify_workers(tiny_job(settings_of("micro"), 24), 2, 3, spoiled([](Network& network) {
+                       change(named(network.named_parameters(), "fc.weight"), [](auto& values) {
+                         std::uint32_t bits = 0;
+                         std::memcpy(&bits, &values[4], sizeof bits);
+                         bits ^= 1;
+                         std::memcpy(&values[4], &bits, sizeof bits);
+                       });
+                     }));
   check_first(result, 2, "update", "fc", "fc.weight");
   CHECK(result.weight.value > 0);
   CHECK(result.weight.value < 1e-3);
@@ -312,9 +337,9 @@ TEST_CASE("one flipped bit of a weight is named, and what follows from it") {
 
 TEST_CASE("a gradient that no worker has is missing, not equal") {
   const auto result =
-      verify_replicas(tiny_job(settings_of("micro"), 24), 1, 3, spoiled([](Network& network) {
-                        named(network.named_parameters(), "bn2.bias").grad() = Tensor();
-                      }));
+      verify_workers(tiny_job(settings_of("micro"), 24), 1, 3, spoiled([](Network& network) {
+                       named(network.named_parameters(), "bn2.bias").grad() = Tensor();
+                     }));
   check_first(result, 2, "backward", "bn2", "bn2.bias");
   CHECK(result.gradient.value == std::numeric_limits<double>::infinity());
 }
