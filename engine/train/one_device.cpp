@@ -87,6 +87,7 @@ StepResult OneDevice::step(const Window& window, const std::vector<HostBatch>& b
     optimizer_->step(clip > 0 ? std::min(1.0, clip / (result.grad_norm + 1e-6)) : 1.0);
   }
   copy_weights();
+  current_stream(device_).synchronize();  // gradients that were the replicas' own go now
   return result;
 }
 
@@ -119,6 +120,8 @@ void OneDevice::walk_batch(Replica& replica, const HostBatch& batch,
 }
 
 void OneDevice::walk_together(const Window& window, const std::vector<HostBatch>& batches) {
+  // The replicas' streams know nothing of what this thread has queued: first values, updates.
+  current_stream(device_).synchronize();
   const auto count = static_cast<int>(replicas_.size());
   WorkerThreads threads(count, [this](int worker, const std::exception_ptr& failure) {
     replicas_[static_cast<std::size_t>(worker)]->group->abort(to_error(failure));

@@ -21,12 +21,14 @@ namespace {
 
 // A device like the first worker's; where devices are cores of this machine one of its own, so that
 // a cap of memory holds for the worker alone.
-Device oracle_device(const std::vector<std::string>& devices) {
-  const Device first(devices.front());
+Device oracle_device(const Settings& settings) {
+  const std::vector<std::string>& devices = settings.devices;
+  const DeviceContext& worker = prepare_device(settings);
+  const Device first = worker.device();
   if (first.type != DeviceType::cpu && first.type != DeviceType::ref) return first;
   Device own(first.type, 0);
   for (const std::string& name : devices) own.index = std::max(own.index, Device(name).index + 1);
-  context(own).set_threads(context(first).threads());
+  context(own).set_threads(worker.threads());
   return own;
 }
 
@@ -146,8 +148,8 @@ std::unique_ptr<BatchSource> Verification::make_source() const {
 void Verification::prepare_one_device() {
   const NamedTensors weights =
       plain_.settings.weights.empty() ? NamedTensors() : plain_.network->state_dict();
-  one_ = std::make_unique<OneDevice>(plain_, replicas_, oracle_device(plain_.settings.devices),
-                                     weights, [this] { ranks_.enter(Activity::computing); });
+  one_ = std::make_unique<OneDevice>(plain_, replicas_, oracle_device(plain_.settings), weights,
+                                     [this] { ranks_.enter(Activity::computing); });
   LoaderOptions options = loader_options(plain_.settings, plain_.image_size, true);
   options.replicas = replicas_;
   options.images = options.labels = {0, replicas_};

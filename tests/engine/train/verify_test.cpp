@@ -48,6 +48,7 @@ VerifyResult verify_workers(TrainingJob job, int workers, std::int64_t steps,
 }
 
 void check_equal(const VerifyResult& result, std::int64_t steps) {
+  INFO("step " << result.first.value_or(FirstDifference()).step);
   INFO(result.first.value_or(FirstDifference()).phase);
   INFO(result.first.value_or(FirstDifference()).layer);
   CHECK(result.equal);
