@@ -39,9 +39,8 @@ HostBatch made_up_batch(const Network& network, const std::vector<std::int64_t>&
   batch.label_replicas = ranks.label_replicas();
   batch.set_starts();
   batch.images = images_of(shares, batch.image_replicas);
-  batch.shape = network.takes_rows()
-                    ? Shape{batch.images, network.in()}
-                    : Shape{batch.images, network.in(), image_size, image_size};
+  batch.shape = network.takes_rows() ? Shape{batch.images, network.in()}
+                                     : Shape{batch.images, network.in(), image_size, image_size};
   batch.x = random_values("bench/x", batch.shape.count());
   const std::int64_t labels = images_of(shares, batch.label_replicas);
   if (network.takes_rows()) {

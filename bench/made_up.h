@@ -11,8 +11,8 @@
 
 namespace convoy {
 
-/// What this process needs of a batch that `shares` divide over the replicas: images of `image_size`
-/// (or rows) and labels, where `one_hot` also as targets.
+/// What this process needs of a batch that `shares` divide over the replicas: images of
+/// `image_size` (or rows) and labels, where `one_hot` also as targets.
 HostBatch made_up_batch(const Network& network, const std::vector<std::int64_t>& shares,
                         const Ranks& ranks, std::int64_t image_size, bool one_hot = false);
 

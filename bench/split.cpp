@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/made_up.h"
+#include "bench/median.h"
 #include "bench/split_cuts.h"
 #include "bench/split_names.h"
 #include "bench/timed_program.h"
@@ -29,7 +30,6 @@ constexpr int kInterleavedStages = 2;  // of each worker
 struct Entry {
   SplitRow row;
   std::unique_ptr<TimedProgram> program;
-  double trial_s = 0;  // the step that decided for its schedule
 };
 
 Settings bench_settings(Settings settings, bool takes_rows) {
@@ -55,13 +55,12 @@ class SplitBench {
   void choose_splits();
   void check_groups(std::int64_t split, int replicas) const;
   int pipeline_workers() const;
-  void add_single();
-  void add_pipelines();
-  void add_both();
-  void add_model_parallel();
-  void add_data_parallel();
+  void measure_split(std::int64_t split);
+  void measure_both();
+  void measure_whole();
 
   SplitRow row_of(const char* mode, std::int64_t split, int replicas, int workers) const;
+  SplitRow model_parallel_row();
   SplitRow scheduled(SplitRow row, const std::string& schedule);
   CutShape shape_of(const SplitRow& row) const;
   std::vector<std::string> schedules_for(const SplitRow& row) const;
@@ -70,8 +69,9 @@ class SplitBench {
   Entry make_entry(SplitRow row);
   Entry fastest_of(const SplitRow& row);
   double step(Entry& entry);
+  void measure(std::vector<Entry> entries);
   void say(const std::string& text) { progress_(text); }
-  std::int64_t fastest_split() const;
+  const SplitRow& fastest_pipeline() const;
   std::vector<SplitRow> finished_rows();
 
   const SplitBenchOptions& options_;
@@ -82,7 +82,7 @@ class SplitBench {
   std::vector<std::int64_t> splits_;
   std::unique_ptr<SplitCuts> cuts_;
   std::map<int, std::shared_ptr<ReadyBatches>> feeds_;  // by workers of a replica; 0: alone
-  std::vector<Entry> entries_;
+  std::vector<SplitRow> rows_;                          // those measured
 };
 
 SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgress& progress)
@@ -95,23 +95,28 @@ SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgres
   cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
 }
 
-// All programs are there before the first measured step, so that they can take turns.
 std::vector<SplitRow> SplitBench::run() {
   if (workers() > 1) pipeline_workers();  // refuses early
-  add_single();
-  if (workers() > 1) {
-    add_pipelines();
-    add_both();
-    add_model_parallel();
-    add_data_parallel();
-  }
+  for (std::int64_t split : splits_) measure_split(split);
+  if (workers() > 1 && !splits_.empty()) measure_both();
+  measure_whole();
+  return finished_rows();
+}
+
+// Programs that are compared take turns. Only these are there: each keeps weights, and links that
+// look for messages.
+void SplitBench::measure(std::vector<Entry> entries) {
+  for (Entry& entry : entries) entry.program->account();  // from here on
   for (std::int64_t round = 1; round <= options_.repeats; ++round) {
-    for (Entry& entry : entries_) {
+    for (Entry& entry : entries) {
       say(fmt::format("step {} of {}: {}", round, options_.repeats, row_name(entry.row)));
       entry.row.seconds.push_back(step(entry));
     }
   }
-  return finished_rows();
+  for (Entry& entry : entries) {
+    if (entry.row.stages > 1) add_account(entry.row, entry.program->account());
+    rows_.push_back(std::move(entry.row));
+  }
 }
 
 void SplitBench::choose_splits() {
@@ -151,48 +156,54 @@ int SplitBench::pipeline_workers() const {
   return stages;
 }
 
-void SplitBench::add_single() {
-  entries_.push_back(make_entry(row_of(kSingle, batch(), 1, 1)));
-  for (std::int64_t split : splits_) {
-    entries_.push_back(make_entry(row_of(kSingle, split, 1, 1)));
+void SplitBench::measure_split(std::int64_t split) {
+  std::vector<Entry> entries;
+  entries.push_back(make_entry(row_of(kSingle, split, 1, 1)));
+  if (workers() > 1) {
+    const int each = pipeline_workers();
+    entries.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
   }
-}
-
-void SplitBench::add_pipelines() {
-  const int each = pipeline_workers();
-  for (std::int64_t split : splits_) {
-    entries_.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
+  if (workers() > 1 && split < shares_of(batch(), workers()).front()) {
+    entries.push_back(make_entry(row_of(kDataParallel, split, workers(), 1)));
   }
+  measure(std::move(entries));
 }
 
 // Replicas of pipelines, in the micro-batches that were best for one pipeline.
-void SplitBench::add_both() {
+void SplitBench::measure_both() {
   if (settings_.cut != "auto") return;
-  const std::int64_t split = fastest_split();
+  const std::int64_t split = fastest_pipeline().split;
   for (int each = 2; each < workers(); ++each) {
     if (workers() % each != 0) continue;
-    entries_.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
+    std::vector<Entry> entries;
+    entries.push_back(fastest_of(row_of(kPipeline, split, workers() / each, each)));
+    measure(std::move(entries));
   }
 }
 
-// With a cut that was good for a pipeline: any cut is as good for one micro-batch.
-void SplitBench::add_model_parallel() {
+void SplitBench::measure_whole() {
+  std::vector<Entry> entries;
+  entries.push_back(make_entry(row_of(kSingle, batch(), 1, 1)));
+  if (workers() > 1) {
+    entries.push_back(make_entry(model_parallel_row()));
+    const std::int64_t share = shares_of(batch(), workers()).front();
+    entries.push_back(make_entry(row_of(kDataParallel, share, workers(), 1)));
+  }
+  measure(std::move(entries));
+}
+
+// All its cuts take the same time but for the transfers; the pipelines' makes the two comparable.
+SplitRow SplitBench::model_parallel_row() {
   const int each = pipeline_workers();
   SplitRow row = row_of(kModelParallel, batch(), workers() / each, each);
   row = scheduled(std::move(row), "fill-drain");
-  for (const Entry& entry : entries_) {
-    const SplitRow& other = entry.row;
-    if (other.stages == row.stages && other.replicas == row.replicas) row.cut = other.cut;
+  const SplitRow* model = nullptr;
+  for (const SplitRow& other : rows_) {
+    const bool fits = other.stages == row.stages && other.replicas == row.replicas;
+    if (fits && (!model || median(other.seconds) < median(model->seconds))) model = &other;
   }
-  entries_.push_back(make_entry(std::move(row)));
-}
-
-void SplitBench::add_data_parallel() {
-  const std::int64_t share = shares_of(batch(), workers()).front();
-  entries_.push_back(make_entry(row_of(kDataParallel, share, workers(), 1)));
-  for (std::int64_t split : splits_) {
-    if (split < share) entries_.push_back(make_entry(row_of(kDataParallel, split, workers(), 1)));
-  }
+  if (model) row.cut = model->cut;
+  return row;
 }
 
 SplitRow SplitBench::row_of(const char* mode, std::int64_t split, int replicas, int workers) const {
@@ -285,11 +296,14 @@ Entry SplitBench::make_entry(SplitRow row) {
 // One step of each schedule decides; the leading process's clock counts.
 Entry SplitBench::fastest_of(const SplitRow& row) {
   Entry best;
+  double best_s = 0;
   for (const std::string& schedule : schedules_for(row)) {
     Entry entry = make_entry(scheduled(row, schedule));
     say("choosing a schedule: " + row_name(entry.row));
-    entry.trial_s = step(entry);
-    if (!best.program || entry.trial_s < best.trial_s) best = std::move(entry);
+    const double seconds = step(entry);
+    if (best.program && seconds >= best_s) continue;
+    best = std::move(entry);
+    best_s = seconds;
   }
   return best;
 }
@@ -299,23 +313,28 @@ double SplitBench::step(Entry& entry) {
   return std::stod(ranks_.from_leader(fmt::format("{}", entry.program->step())));
 }
 
-// Of the pipelines so far.
-std::int64_t SplitBench::fastest_split() const {
-  const Entry* best = nullptr;
-  for (const Entry& entry : entries_) {
-    if (entry.row.mode == kPipeline && (!best || entry.trial_s < best->trial_s)) best = &entry;
+// Of those so far.
+const SplitRow& SplitBench::fastest_pipeline() const {
+  const SplitRow* best = nullptr;
+  for (const SplitRow& row : rows_) {
+    if (row.mode != kPipeline) continue;
+    if (!best || median(row.seconds) < median(best->seconds)) best = &row;
   }
-  return best->row.split;
+  return *best;
 }
 
-// In the order of the modes; the leading process adds what its node times say.
+// In the order of the modes and splits, the whole batch first; the leading process adds what its
+// node times say.
 std::vector<SplitRow> SplitBench::finished_rows() {
   std::vector<SplitRow> rows;
   for (const char* mode : {kSingle, kModelParallel, kPipeline, kDataParallel}) {
-    for (Entry& entry : entries_) {
-      if (entry.row.mode == mode) rows.push_back(std::move(entry.row));
+    for (SplitRow& row : rows_) {
+      if (row.mode == mode) rows.push_back(std::move(row));
     }
   }
+  std::stable_partition(rows.begin(), rows.end(), [&](const SplitRow& row) {
+    return row.mode == kSingle && row.split == batch();
+  });
   for (SplitRow& row : rows) {
     if (row.stages == 1 || !ranks_.leads()) continue;
     row.ceiling = row.replicas * cuts_->ceiling(shape_of(row), row.cut);

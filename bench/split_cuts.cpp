@@ -10,7 +10,7 @@
 namespace convoy {
 namespace {
 
-constexpr double kProfileSeconds = 5;  // of a split: more than its least four passes
+constexpr double kProfileSeconds = 3;  // of a split: more than its least four passes
 
 }  // namespace
 

@@ -52,6 +52,24 @@ SplitVerdict judge(std::string claim, const SplitRow& row, const SplitRow& again
 
 }  // namespace
 
+// Means over the workers.
+void add_account(SplitRow& row, const WorkersEvent& event) {
+  if (event.workers.empty()) return;  // not the leading process
+  double all = 0, bubbles = 0, predicted_all = 0, predicted_bubbles = 0, transfer = 0, host = 0;
+  for (const WorkerAccount& worker : event.workers) {
+    all += total(worker.measured);
+    bubbles += bubble(worker.measured);
+    transfer += at(worker.measured, WorkerState::transfer);
+    host += at(worker.measured, WorkerState::host);
+    predicted_all += total(worker.predicted);
+    predicted_bubbles += bubble(worker.predicted);
+  }
+  row.bubble = bubbles / all;
+  row.transfer_share = transfer / all;
+  row.host_share = host / all;
+  if (predicted_all > 0) row.bubble_predicted = predicted_bubbles / predicted_all;
+}
+
 std::string row_name(const SplitRow& row) {
   std::string name = row.mode + " " + std::to_string(row.split);
   if (row.mode == "pipeline") name += ", " + row.schedule;

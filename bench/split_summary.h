@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "engine/train/observer.h"
+
 namespace convoy {
 
 /// One way to run the step.
@@ -47,6 +49,9 @@ struct SplitVerdict {
   std::string against;                   ///< the row that it is measured against
   std::optional<double> transfer_share;  ///< of `row`
 };
+
+/// Fills in what its workers say of themselves: bubble, and shares of their time.
+void add_account(SplitRow& row, const WorkersEvent& event);
 
 /// "pipeline 12, 1f1b", "single 120".
 std::string row_name(const SplitRow& row);

@@ -21,8 +21,8 @@ class TimedProgram {
 
   /// Seconds of a whole step, from the moment when all processes begin to when all are done.
   double step();
-  /// Null where this process takes no part.
-  StepRunner* runner() { return runner_.get(); }
+  /// Where the workers' time went in the steps since the last call; collective.
+  WorkersEvent account() { return runner_ ? runner_->account() : WorkersEvent(); }
 
  private:
   Window window() const;
