@@ -32,17 +32,19 @@ WorkersEvent PipelineRunner::account() {
   for (const auto& [shares, steps] : windows) {
     const MicroBatchPlan plan(shares, options_.division);
     const Schedule& schedule = tables_.training(plan.count());
+    std::vector<Timeline> timelines;
     double longest = 0;
     for (int replica = 0; replica < setup_.layout.replicas; ++replica) {
-      const Timeline timeline = forecast.window(schedule, plan, replica);
-      longest = std::max(longest, timeline.makespan);
-      for (int position = 0; position < setup_.layout.workers_per_replica; ++position) {
-        const int rank = setup_.layout.rank_of(replica, position);
-        const StateSeconds states = forecast.states(timeline, plan, rank);
-        StateSeconds& sum = event.workers[static_cast<std::size_t>(rank)].predicted;
-        for (std::size_t i = 0; i < sum.size(); ++i) {
-          sum[i] += states[i] * static_cast<double>(steps);
-        }
+      timelines.push_back(forecast.window(schedule, plan, replica));
+      longest = std::max(longest, timelines.back().makespan);
+    }
+    for (WorkerAccount& account : event.workers) {
+      const Timeline& timeline = timelines[static_cast<std::size_t>(account.replica)];
+      StateSeconds states = forecast.states(timeline, plan, account.worker);
+      // Replicas end together.
+      at(states, WorkerState::all_reduce) += longest - timeline.makespan;
+      for (std::size_t i = 0; i < states.size(); ++i) {
+        account.predicted[i] += states[i] * static_cast<double>(steps);
       }
     }
     event.predicted_step_s += longest * static_cast<double>(steps);

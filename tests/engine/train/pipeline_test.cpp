@@ -7,6 +7,7 @@
 #include "engine/nn/state.h"
 #include "engine/parallel/pipeline/schedule_text.h"
 #include "engine/parallel/pipeline/schedules.h"
+#include "engine/train/batch_feed.h"
 #include "tests/engine/train/pipeline_runs.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -315,4 +316,72 @@ TEST_CASE("layouts and cuts that do not fit are refused") {
   });
   expect_error(ErrorKind::usage, {"1 cuts for 3 stages"},
                [] { RunningPipeline({.workers = 3, .cuts = {4}}); });
+}
+
+TEST_CASE("a worker is in one state at a time, and a forecast stands beside it") {
+  for (bool recompute : {false, true}) {
+    PipelineCase each{
+        .replicas = 2, .workers = 2, .rule = {.count = 4}, .recompute = recompute, .batches = {16}};
+    RunningPipeline pipeline(each);
+    pipeline.step(each, 1);
+    pipeline.runner->keep_spans(true);
+    pipeline.step(each, 2);
+    pipeline.runner->keep_spans(false);
+    pipeline.step(each, 3);
+    const SpansEvent spans = pipeline.runner->take_spans();
+    const WorkersEvent event = pipeline.runner->account();
+    CHECK(event.steps == 3);
+    CHECK(event.step_s > 0);
+    CHECK(event.predicted_step_s > 0);
+    REQUIRE(event.workers.size() == 4);
+    for (int rank = 0; rank < 4; ++rank) {
+      const WorkerAccount& account = event.workers[static_cast<std::size_t>(rank)];
+      CHECK(account.worker == rank);
+      CHECK(account.replica == rank / 2);
+      CHECK(account.stages == std::vector<int>{rank % 2});
+      CHECK(account.steps == 3);
+      CHECK(account.peak_bytes > 0);
+      for (WorkerState state : {WorkerState::forward, WorkerState::backward_input,
+                                WorkerState::optimizer, WorkerState::host}) {
+        CHECK(at(account.measured, state) > 0);
+        CHECK(at(account.predicted, state) > 0);
+      }
+      CHECK((at(account.measured, WorkerState::recompute) > 0) == recompute);
+      CHECK((at(account.predicted, WorkerState::recompute) > 0) == recompute);
+      CHECK(std::abs(total(account.predicted) - 3 * event.predicted_step_s) < 1e-9);
+    }
+    // One step's spans fill its time without gaps or overlaps.
+    REQUIRE(spans.steps.size() == 1);
+    CHECK(spans.steps[0].step == 2);
+    REQUIRE(spans.steps[0].workers.size() == 4);
+    for (const WorkerSpans& worker : spans.steps[0].workers) {
+      CHECK(worker.replica == worker.worker / 2);
+      CHECK_FALSE(worker.predicted.empty());
+      double sum = 0, last = spans.steps[0].begin - 1;
+      for (const Span& span : worker.measured) {
+        CHECK(span.begin >= last);
+        last = span.end;
+        sum += span.end - span.begin;
+      }
+      CHECK(sum > 0);
+      CHECK(sum <= last - worker.measured.front().begin + 1e-9);
+    }
+    CHECK(pipeline.runner->account().workers.empty());
+    CHECK(pipeline.runner->take_spans().steps.empty());
+  }
+}
+
+TEST_CASE("a step's states are its wall time") {
+  const PipelineCase each{.workers = 2, .rule = {.count = 4}, .batches = {32}};
+  RunningPipeline pipeline(each);
+  pipeline.step(each, 1);
+  pipeline.runner->account();
+  ReadyBatches feed({made_up_batch(each, 0, 32)});
+  const double begin = StateClock::now();
+  pipeline.runner->step({.step = 2, .images = 32, .lr = 0.1, .shares = {{32}}}, feed);
+  const double end = StateClock::now();
+  for (const WorkerAccount& account : pipeline.runner->account().workers) {
+    CHECK(total(account.measured) <= end - begin);
+    CHECK(total(account.measured) > 0);
+  }
 }
