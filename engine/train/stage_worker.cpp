@@ -85,10 +85,10 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
       options_(parts.options),
       head_(options_),
       control_(group_.split_host(0, rank_)),
+      edges_(group_.split_host(0, rank_)),
       replicas_(setup.layout.replicas == 1
                     ? nullptr
                     : group_.split_host(setup.layout.position_of(rank_), replica_)),
-      edges_(group_.split_host(0, rank_)),
       links_(*edges_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
       agreement_(group_, setup.layout, setup.map) {
   for (int stage : setup.layout.stages_of(rank_)) {
