@@ -47,7 +47,9 @@ void BatchSource::open(const WindowPlan& plan, Window& window) {
 void BatchSource::open_whole(Window& window) {
   window.images = 0;
   for (std::vector<std::int64_t>& shares : window.shares) {
+    ranks_.enter(Activity::loading);
     HostBatch batch = load();
+    ranks_.enter(Activity::computing);
     settle_shares(batch);
     shares = batch.shares;
     window.images += sum_of(shares);
@@ -71,9 +73,7 @@ void BatchSource::done(std::int64_t batch) {
 }
 
 HostBatch BatchSource::load() {
-  ranks_.enter(Activity::loading);
   std::optional<HostBatch> batch = loader_->next();
-  ranks_.enter(Activity::computing);
   CONVOY_DCHECK(batch.has_value(), "the epoch ended before its last batch");
   skipped_.insert(skipped_.end(), batch->skipped.begin(), batch->skipped.end());
   loaded_ += batch->batch_images;

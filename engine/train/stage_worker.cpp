@@ -250,7 +250,10 @@ void StageWorker::forward(const WindowWork& work, const Instruction& at) {
   const bool is_last = at.stage + 1 == setup_.map.count();
   if (at.stage == 0 || is_last) {
     clock_.enter(WorkerState::loader, at);
+    board_.enter(Activity::loading);
     work.feed.at(micro_batch.batch);
+    board_.enter(Activity::computing);
+    board_.begin_instruction(mark_of(at));
   }
   clock_.enter(WorkerState::forward, at);
   const double begin = StateClock::now();
@@ -300,7 +303,9 @@ void StageWorker::check_forward(Held& own, int k, const std::vector<Tensor>& out
 // Batches without micro-batches are loaded too: others of the process's workers count them.
 void StageWorker::finish_batches(const WindowWork& work, std::int64_t through) {
   for (; batches_done_ <= through; ++batches_done_) {
+    board_.enter(Activity::loading);
     work.feed.at(batches_done_);
+    board_.enter(Activity::computing);
     work.feed.done(batches_done_);
   }
 }
