@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The program over stages, as threads and under mpirun: the bits of one device, evaluation, prediction, memory, errors.
 
-Usage: stages_test.py PROGRAM [names of tests]
+Usage: pipeline_test.py PROGRAM [names of tests]
 """
 import json
 import os
