@@ -29,7 +29,7 @@ struct LargestDifference {
 /// backward: the parameter nearest to the loss.
 struct FirstDifference {
   std::int64_t step = 0;
-  std::string phase;   ///< "forward", "loss", "backward", "statistics", "update"
+  std::string phase;   ///< "forward", "loss", "backward", "norm", "statistics", "update"
   std::string layer;   ///< its name; "loss"
   std::string tensor;  ///< the tensor's name; empty for outputs and the loss
   int replica = 0;
