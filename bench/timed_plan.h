@@ -29,9 +29,9 @@ struct TimedLayout {
   bool is_pipeline() const { return layout.settings.stages != "1"; }
 };
 
-/// Times the three fastest candidates (each of another layout or schedule), the fastest data parallel one and, where `alone`, one device
-/// alone. Without a group, or with one candidate, there is one. Collective; results are the
-/// leader's on all processes. `job.make_network` makes their networks.
+/// Times the three fastest candidates, each of another layout or schedule, the fastest data
+/// parallel one and, where `alone`, one device alone. Collective; results are the leader's on all
+/// processes. `job.make_network` makes their networks.
 std::vector<TimedLayout> time_plan(const TrainingJob& job, const Ranks& ranks,
                                    const LocalPlan& plan, bool alone);
 
