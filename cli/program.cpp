@@ -106,7 +106,7 @@ int run(const std::vector<std::string>& words) {
     return 0;
   }
   CONVOY_CHECK(name != "bench",
-               "bench needs what to measure: convoy bench step|data|allreduce [flags]");
+               "bench needs what to measure: convoy bench step|data|allreduce|split [flags]");
   return run_command(find_command(name), rest);
 }
 
