@@ -210,7 +210,9 @@ bool LinkReceiver::step() {
 LinkMessage LinkReceiver::take() {
   const std::string link = name_link(peer_, group_.rank(), tag_);
   WireHeader wire;
+  side_.set_idle(true);
   group_.receive_aside(&wire, sizeof wire, peer_, tag_, side_);
+  side_.set_idle(false);
   check_sum(link, "header", seal_of(wire), wire.seal);
   if (wire.sequence != sequence_) {
     CONVOY_FAIL(communication, "{}: the message has sequence number {}, expected {}", link,

@@ -37,6 +37,8 @@ class SideWait {
   void stop();
   /// Whether the worker itself waits for the outcome now: the thread looks at once, and more often.
   void set_urgent(bool urgent);
+  /// Whether nothing is on its way and nobody waits for it: long pauses do, unless it is urgent.
+  void set_idle(bool idle) { idle_.store(idle); }
   /// The pause after look number `round`.
   void pause(int round) const;
 
@@ -45,6 +47,7 @@ class SideWait {
   mutable std::condition_variable changed_;
   std::atomic<bool> stopped_{false};
   std::atomic<bool> urgent_{false};
+  std::atomic<bool> idle_{false};
 };
 
 /// Rounds of spinning for `workers` that share `cores`: none where they outnumber them.
