@@ -77,7 +77,25 @@ class Stages(StagesTest):
                                                    "--micro-batches", "4"))
         with open(path, "w", encoding="utf-8") as file:
             file.write(table.replace("SG 1.1", "SG 1.2"))
-        self.assertIn("SG 1.2", self.bad(2, "[rank 0] usage: ", 1, 2, *words, *TWO, "--schedule", path))
+        self.assertIn("SG 1.1 of worker 1 is missing", self.bad(2, "[rank 0] usage: ", 1, 2, *words, *TWO, "--schedule", path))
+
+    def test_labels_of_images_passed_over_are_left_out(self):
+        for part in ("train", "val"):
+            for name in "ab":
+                os.makedirs(self.path("images", part, name))
+                for i in range(6):
+                    png(self.path("images", part, name, f"{name}{i}.png"), 32, lambda x, y, i=i: (x, y, 40 * i))
+        for part, name in (("train", "b4"), ("train", "a1"), ("val", "a0")):
+            with open(self.path("images", part, name[0], name + ".png"), "r+b") as file:
+                file.truncate(60)
+        words = ["--model", "resnet18", "--data", "folder:" + self.path("images"), "--image-size", "32", "--batch", "6",
+                 "--lr", "0.001", "--threads", "1", "--bad-images", "skip", "--micro-batches", "2", "--bn", "frozen"]
+        alone = self.losses(self.good(1, 1, *words))
+        self.assertEqual(sum(line["images"] for line in alone if line["type"] == "step"), 10)
+        done = self.train(2, 1, *words, *TWO)  # rank 1 reads labels alone
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.losses(done.stdout), alone)
+        self.assertEqual(done.stderr.count("skipped 2 of 12"), 1, done.stderr)
 
     def test_layouts_that_do_not_fit_are_told(self):
         self.assertIn("there are 2 worker(s)", self.bad(2, "[rank 0] usage: --stages 3", 1, 2, *WORDS, "--stages", "3"))
