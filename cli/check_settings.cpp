@@ -108,8 +108,10 @@ std::vector<std::string> idle_notes(const Options& options, const Layout& layout
   note("stages-per-worker", one_stage, "with one stage");
   note("stages-per-worker", !one_stage && options.settings.schedule != "interleaved",
        "without --schedule interleaved");
-  for (const char* name : {"comm", "comm-timeout"})
+  // One device goes back through each micro-batch at once: only one set of activations is alive.
+  for (const char* name : {"comm", "comm-timeout", "recompute"}) {
     note(name, layout.world() == 1, "on one device");
+  }
   const bool whole = !options.settings.micro_batches && !options.settings.micro_batch_size;
   if (!one_stage && whole) {
     notes.push_back(

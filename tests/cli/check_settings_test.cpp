@@ -63,12 +63,13 @@ TEST_CASE("check_settings: devices beyond the cores share them, with a warning")
 
 TEST_CASE("flags that change nothing in a layout are told where they are given") {
   CHECK(idle_notes(checked({"--deterministic"})).empty());
-  const std::vector<std::string> words = {"--schedule", "gpipe", "--stages-per-worker", "3",
-                                          "--comm-timeout", "9"};
+  const std::vector<std::string> words = {"--schedule",     "gpipe", "--stages-per-worker", "3",
+                                          "--comm-timeout", "9",     "--recompute"};
   CHECK(idle_notes(checked(words)) ==
         std::vector<std::string>{"--schedule has no effect with one stage",
                                  "--stages-per-worker has no effect with one stage",
-                                 "--comm-timeout has no effect on one device"});
+                                 "--comm-timeout has no effect on one device",
+                                 "--recompute has no effect on one device"});
   const std::vector<std::string> two = idle_notes(checked(words), {1, 2, 1});
   REQUIRE(two.size() == 2);
   CHECK(two[0] == "--stages-per-worker has no effect without --schedule interleaved");
