@@ -93,7 +93,6 @@ class StageWorker {
     std::vector<StateSpan> spans;
   };
   std::vector<KeptStep> take_steps() { return std::exchange(kept_, {}); }
-  const std::vector<LinkReport>& links() const { return links_.reports(); }
   HostCommunicator& control() { return *control_; }
 
  private:
