@@ -293,14 +293,15 @@ Entry SplitBench::make_entry(SplitRow row) {
   return entry;
 }
 
-// One step of each schedule decides; the leading process's clock counts.
+// The better of two steps of each schedule decides; the leading process's clock counts.
 Entry SplitBench::fastest_of(const SplitRow& row) {
   Entry best;
   double best_s = 0;
   for (const std::string& schedule : schedules_for(row)) {
     Entry entry = make_entry(scheduled(row, schedule));
     say("choosing a schedule: " + row_name(entry.row));
-    const double seconds = step(entry);
+    double seconds = step(entry);
+    seconds = std::min(seconds, step(entry));
     if (best.program && seconds >= best_s) continue;
     best = std::move(entry);
     best_s = seconds;
