@@ -53,7 +53,7 @@ class SplitBench {
   }
 
   void choose_splits();
-  void check_groups(std::int64_t split, int replicas) const;
+  std::int64_t smallest_group(std::int64_t split) const;
   int pipeline_workers() const;
   void measure_split(std::int64_t split);
   void measure_both();
@@ -91,12 +91,12 @@ SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgres
   settings_.image_size = settings_.image_size.value_or(kImageSize);
   network_ = make_network();
   settings_ = bench_settings(settings_, network_->takes_rows());
+  if (workers() > 1) pipeline_workers();  // refuses early
   choose_splits();
   cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
 }
 
 std::vector<SplitRow> SplitBench::run() {
-  if (workers() > 1) pipeline_workers();  // refuses early
   for (std::int64_t split : splits_) measure_split(split);
   if (workers() > 1 && !splits_.empty()) measure_both();
   measure_whole();
@@ -120,28 +120,32 @@ void SplitBench::measure(std::vector<Entry> entries) {
 }
 
 void SplitBench::choose_splits() {
-  const std::int64_t least =
-      least_micro_batch(*network_, settings_.bn, settings_.image_size.value_or(0));
+  const std::int64_t least = least_micro_batch(*network_, settings_.bn, *settings_.image_size);
   splits_ = options_.splits;
   for (std::int64_t split : kSplits) {
-    if (options_.splits.empty() && split >= least && split < batch()) splits_.push_back(split);
+    const bool fits = split < batch() && smallest_group(split) >= least;
+    if (options_.splits.empty() && fits) splits_.push_back(split);
   }
   for (std::int64_t split : splits_) {
     CONVOY_CHECK(split >= 1 && split < batch(),
                  "--splits {}: a micro-batch has at least 1 image and fewer than the batch of {}",
                  split, batch());
-    check_groups(split, 1);
-    check_groups(split, workers());
+    check_batch_norm(*network_, settings_.bn, smallest_group(split), *settings_.image_size);
   }
 }
 
-void SplitBench::check_groups(std::int64_t split, int replicas) const {
+// That batch norm sees in any row of this split: a replica's last micro-batch may be short.
+std::int64_t SplitBench::smallest_group(std::int64_t split) const {
   Settings settings = settings_;
   settings.micro_batch_size = split;
   settings.micro_batches.reset();
   const EpochPlan plan{batch(), batch(), 1};
-  check_batch_norm(*network_, settings.bn, plan.smallest_group(division_of(settings, replicas)),
-                   *settings.image_size);
+  std::int64_t smallest = batch();
+  for (int replicas = 1; replicas <= workers(); ++replicas) {
+    if (workers() % replicas != 0) continue;
+    smallest = std::min(smallest, plan.smallest_group(division_of(settings, replicas)));
+  }
+  return smallest;
 }
 
 // Of each replica: as a cut by hand has it, else all.
