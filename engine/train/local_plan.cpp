@@ -75,6 +75,7 @@ LocalPlan plan_here(const TrainingJob& job, const Ranks& ranks, PlanTask task,
     plan.costs->measure(size);
     plan.candidates = plan_layouts(task);
   }
+  plan.costs->finish();
   plan.task = std::move(task);
   return plan;
 }

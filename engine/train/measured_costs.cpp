@@ -108,6 +108,11 @@ double optimizer_states(const Settings& settings) {
 }
 
 MeasuredCosts::~MeasuredCosts() {
+  finish();
+}
+
+void MeasuredCosts::finish() {
+  networks_.clear();
   for (std::size_t i = 0; i < settings_.devices.size(); ++i) prepare_device(settings_, i);
 }
 

@@ -29,6 +29,8 @@ class MeasuredCosts {
   /// Adds profiles of micro-batches of so many images.
   void measure(std::int64_t images);
   bool has(std::int64_t images) const;
+  /// Gives back the networks' memory; nothing is measured any more. Not collective.
+  void finish();
   /// Forecast of how long measure() takes; 0 before anything was measured.
   double seconds_for(std::int64_t images) const;
 

@@ -86,6 +86,25 @@ class Measured(unittest.TestCase):
         self.assertLessEqual(max(best["memory_bytes"]), 115343360)
 
 
+class Trained(unittest.TestCase):
+    def train(self, *flags):
+        command = [PROGRAM, "train", "--model", "resnet18", "--data", "synthetic:16", "--image-size", "32", "--batch",
+                   "8", "--steps", "2", "--devices", "cpu:0,cpu:1", "--threads", "1", "--json", *flags]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment(), check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        return lines[0], lines[-1]["weights_hash"]
+
+    def test_the_planned_layout_is_told_and_trains_as_given_by_hand(self):
+        run_line, planned = self.train("--stages", "auto", "--micro-batch-size", "4")
+        self.assertNotEqual(run_line["stages"], "auto")
+        keys = ("replicas", "stages", "cut", "schedule", "stages-per-worker", "micro-batch-size")
+        flags = [text for key in keys for text in ("--" + key, str(run_line[key]))]
+        again, by_hand = self.train(*flags)
+        self.assertEqual([again[key] for key in keys], [run_line[key] for key in keys])
+        self.assertEqual(planned, by_hand)
+
+
 class Described(unittest.TestCase):
     def test_thousands_of_workers(self):
         head, candidates, timed, best = plan("--cluster", CLUSTER, "--batch", "32768")
