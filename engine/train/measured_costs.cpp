@@ -208,6 +208,7 @@ void MeasuredCosts::measure_links() {
   run_at_once(reports.size(), [&](std::size_t local) {
     HostCommunicator& worker = group.worker(static_cast<int>(local));
     const int peer = worker.rank() ^ 1;
+    worker.barrier();  // the test has short limits
     if (peer >= worker.size()) return;
     reports[local] = test_links(worker, {peer}, kLinkTestTag).at(0);
   });
