@@ -102,7 +102,8 @@ int plan_here_in(Options& options, const JobGroup& processes) {
   settings.threads = threads_per_worker(settings, processes.group());
   const TrainingJob job = job_of(options, processes.group());
   const Ranks ranks(processes.group());
-  if (processes.leads()) print_warnings(device_warnings(settings, workers_on_these_cores(ranks)));
+  const int sharing = workers_on_these_cores(ranks);
+  if (processes.leads()) print_warnings(device_warnings(settings, sharing));
   const LocalPlan plan = plan_here(job, ranks, plan_task_of(options, *job.network, ranks.workers()),
                                    given_cuts(settings, *job.network));
   if (processes.leads()) recommended(plan.candidates);  // fails where nothing can be run

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bench allreduce on two ranks: ours and the MPI library's sums in one run.
+"""bench allreduce and plan on two ranks: ours and the MPI library's sums in one run; a plan that one rank tells.
 
 Usage: bench_mpi_test.py PROGRAM [names of tests]
 """
@@ -13,6 +13,17 @@ from mpirun import mpirun  # noqa: E402
 
 PROGRAM = ""
 QUICK = ["--repeats", "2", "--comm-timeout", "30"]
+
+
+class Plan(unittest.TestCase):
+    def test_one_rank_tells_what_all_have_measured(self):
+        done = mpirun("-n", "2", PROGRAM, "plan", "--model", "toy", "--batch", "8", "--threads", "1", "--comm-timeout",
+                      "30", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual([lines[0]["type"], lines[0]["workers"], lines[-1]["type"]], ["plan", 2, "recommendation"])
+        timed = {line["layout"] for line in lines if line["type"] == "timed"}
+        self.assertTrue({"single", "data-parallel"} <= timed, timed)
 
 
 class BenchAllReduce(unittest.TestCase):
