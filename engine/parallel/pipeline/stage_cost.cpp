@@ -20,8 +20,8 @@ PhaseTimes mix(const PhaseTimes& a, const PhaseTimes& b, double share) {
 }  // namespace
 
 PhaseTimes times_at(const StageCost& cost, std::int64_t images) {
+  if (images <= 0) return {};  // a replica without images has measured nothing
   CONVOY_CHECK(!cost.times.empty(), "stage cost: no measured times");
-  if (images <= 0) return {};
   const auto above = cost.times.lower_bound(images);
   if (above != cost.times.end() && above->first == images) return above->second;
   if (cost.times.size() == 1) {
