@@ -195,7 +195,7 @@ class Failures(MpiTest):
         self.fail("no steps are made")
 
     def test_the_same_mistake_of_all_ranks_is_told_once(self):
-        self.assertIn("there are 3 worker(s)", self.bad(2, "[rank ", 3, 1, *TOY, "--replicas", "4"))
+        self.assertIn("that makes 4 worker(s), but there are 3", self.bad(2, "[rank ", 3, 1, *TOY, "--replicas", "4"))
         self.bad(2, "usage: --batc is no flag", 2, 1, *TOY, "--batc", "4")
 
     def test_what_only_rank_0_knows_ends_all(self):
