@@ -15,6 +15,7 @@ TimedProgram::TimedProgram(const TrainingJob& job, const Ranks& ranks,
   if (!takes_part) return;
   for (const std::string& name : job.settings.devices) devices_.emplace_back(name);
   runner_ = make_runner(job);
+  runner_->prepare({window().shares});
 }
 
 double TimedProgram::step() {

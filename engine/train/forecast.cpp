@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "kernels/base/error.h"
+
 namespace convoy {
 namespace {
+
+constexpr int kNoSlots = 0;
 
 double bytes_per_image(const std::vector<CrossingTensor>& tensors, std::size_t element) {
   double values = 0;
@@ -52,6 +56,29 @@ Timeline Forecast::window(const Schedule& schedule, const MicroBatchPlan& plan, 
                              .link = links_[place],
                              .host_s = host_s_[place],
                              .slots = slots_});
+}
+
+std::vector<MemoryPeak> Forecast::peaks(const Schedule& schedule, const MicroBatchPlan& plan,
+                                        int replica) const {
+  if (plan.count() == 0) return std::vector<MemoryPeak>(schedule.lines.size());
+  return worst_memory(
+      schedule, {costs_[static_cast<std::size_t>(replica)], plan.images_of(replica), kNoSlots});
+}
+
+void Forecast::check_memory(const Schedule& schedule, const MicroBatchPlan& plan,
+                            double cap) const {
+  for (int replica = 0; replica < layout_.replicas; ++replica) {
+    const std::vector<MemoryPeak> peaks = this->peaks(schedule, plan, replica);
+    for (int position = 0; position < layout_.workers_per_replica; ++position) {
+      const auto& [bytes, fixed, at] = peaks[static_cast<std::size_t>(position)];
+      if (bytes <= cap) continue;
+      CONVOY_FAIL(resource,
+                  "worker {} needs {:.0f} bytes at {} ({:.0f} of them for parameters, their "
+                  "gradients, optimizer state and workspace), its cap is {:.0f}; more stages, "
+                  "smaller micro-batches or --recompute need less",
+                  layout_.rank_of(replica, position), bytes, describe(at), fixed, cap);
+    }
+  }
 }
 
 StateSeconds Forecast::states(const Timeline& timeline, const MicroBatchPlan& plan,

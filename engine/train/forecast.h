@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/parallel/pipeline/simulate.h"
+#include "engine/parallel/pipeline/worker_memory.h"
 #include "engine/train/layout.h"
 #include "engine/train/micro_batch_plan.h"
 #include "engine/train/stage_map.h"
@@ -21,7 +22,13 @@ class Forecast {
 
   /// One replica's part of a window.
   Timeline window(const Schedule& schedule, const MicroBatchPlan& plan, int replica) const;
-  /// The same as the states of one worker; they sum to the makespan.
+  /// Most bytes of each of its workers' devices, where stages' memory was measured. Messages are
+  /// not among them: links hold those in the host's memory.
+  std::vector<MemoryPeak> peaks(const Schedule& schedule, const MicroBatchPlan& plan,
+                                int replica) const;
+  /// `resource` for the first worker that needs more than `cap` bytes, before it does.
+  void check_memory(const Schedule& schedule, const MicroBatchPlan& plan, double cap) const;
+  /// A window as the states of one worker; they sum to the makespan.
   StateSeconds states(const Timeline& timeline, const MicroBatchPlan& plan, int rank) const;
 
  private:

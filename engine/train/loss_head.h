@@ -22,7 +22,8 @@ struct RunnerOptions {
   double label_smoothing = 0;
   double clip_grad = 0;  ///< largest gradient norm; 0: no clipping
   MicroBatchRule micro_batches;
-  bool recompute = false;  ///< forward runs once more in backward: only its input is kept
+  bool recompute = false;         ///< forward runs once more in backward: only its input is kept
+  std::size_t device_memory = 0;  ///< most bytes of the device to be used; 0: no cap
 };
 
 /// Images `begin` to `end - 1` of a batch.

@@ -42,6 +42,7 @@ RunnerOptions runner_options(const Settings& settings, std::size_t which) {
   options.clip_grad = settings.clip_grad;
   options.micro_batches = {settings.micro_batch_size, settings.micro_batches};
   options.recompute = settings.recompute;
+  options.device_memory = static_cast<std::size_t>(settings.device_memory.value_or(0));
   return options;
 }
 

@@ -55,6 +55,7 @@ PipelineRunner::PipelineRunner(Group& group, std::vector<WorkerParts> workers,
       options_(options),
       width_(workers.front().network->out()),
       dtype_(workers.front().options.dtype),
+      device_memory_(workers.front().options.device_memory),
       tables_(options.layout, options.schedule, options.slots),
       threads_(group.local_workers(), [&group](int worker, const std::exception_ptr& failure) {
         return with_rank(failure, group.first_rank() + worker, group.worker(worker));
@@ -80,9 +81,11 @@ const ScheduleLine& PipelineRunner::line_of(const Schedule& schedule,
 }
 
 void PipelineRunner::prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& windows) {
+  std::vector<MicroBatchPlan> plans;
   for (const auto& shares : windows) {
-    tables_.training(MicroBatchPlan(shares, options_.division).count());
+    tables_.training(plans.emplace_back(shares, options_.division).count());
   }
+  measure_memory(plans);
 }
 
 StepResult PipelineRunner::step(const Window& window, BatchFeed& feed) {

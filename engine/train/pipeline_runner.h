@@ -58,7 +58,9 @@ class PipelineRunner : public StepRunner {
  private:
   void run(const std::function<void(StageWorker&)>& work);
   const ScheduleLine& line_of(const Schedule& schedule, const StageWorker& worker) const;
-  std::vector<WorkerReport> all_reports(bool reset);
+  enum class Readers { leader, all };
+  std::vector<WorkerReport> all_reports(bool reset, Readers readers = Readers::leader);
+  void measure_memory(const std::vector<MicroBatchPlan>& plans);
   MicroBatchPlan forward_plan(const HostBatch& batch) const;
   /// Parts that replica's workers give, together at its first one; the others get none.
   std::vector<NamedArray> joined(StageWorker& worker, int replica, std::vector<NamedArray> mine);
@@ -69,6 +71,7 @@ class PipelineRunner : public StepRunner {
   PipelineSetup setup_;
   const std::int64_t width_;  // of an output
   const DType dtype_;
+  const std::size_t device_memory_;  // most bytes of each worker's device; 0: no cap
   WindowTables tables_;
   using Shares = std::vector<std::vector<std::int64_t>>;
   std::map<Shares, std::int64_t> windows_;  // steps of each shape since the last account

@@ -8,12 +8,13 @@
 
 namespace convoy {
 
-// Of all workers by rank, in the process of rank 0.
-std::vector<WorkerReport> PipelineRunner::all_reports(bool reset) {
+// Of all workers by rank, in the process of rank 0 or in all of them.
+std::vector<WorkerReport> PipelineRunner::all_reports(bool reset, Readers readers) {
+  const int reader = readers == Readers::all ? group_.first_rank() : 0;
   std::vector<std::string> texts;
   run([&](StageWorker& worker) {
     std::vector<std::string> all = gather_texts(worker.control(), write_report(worker.report()));
-    if (worker.rank() == 0) texts = std::move(all);
+    if (worker.rank() == reader) texts = std::move(all);
     if (reset) worker.reset_times();
   });
   std::vector<WorkerReport> reports;
@@ -33,13 +34,18 @@ WorkersEvent PipelineRunner::account() {
     const MicroBatchPlan plan(shares, options_.division);
     const Schedule& schedule = tables_.training(plan.count());
     std::vector<Timeline> timelines;
+    std::vector<std::vector<MemoryPeak>> peaks;
     double longest = 0;
     for (int replica = 0; replica < setup_.layout.replicas; ++replica) {
       timelines.push_back(forecast.window(schedule, plan, replica));
       longest = std::max(longest, timelines.back().makespan);
+      peaks.push_back(forecast.peaks(schedule, plan, replica));
     }
     for (WorkerAccount& account : event.workers) {
       const Timeline& timeline = timelines[static_cast<std::size_t>(account.replica)];
+      const auto position = static_cast<std::size_t>(setup_.layout.position_of(account.worker));
+      const double bytes = peaks[static_cast<std::size_t>(account.replica)][position].bytes;
+      account.predicted_peak_bytes = std::max(account.predicted_peak_bytes, bytes);
       StateSeconds states = forecast.states(timeline, plan, account.worker);
       // Replicas end together.
       at(states, WorkerState::all_reduce) += longest - timeline.makespan;

@@ -11,6 +11,7 @@
 #include "engine/nn/state.h"
 #include "engine/parallel/pipeline/instruction_mark.h"
 #include "engine/train/model_state.h"
+#include "engine/train/stage_memory.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 
@@ -71,6 +72,7 @@ struct StageWorker::Held {
   std::unique_ptr<Reducer> reducer;  // with several replicas
   bool has_layouts = false;          // the weights, since a first forward
   PhaseSamples samples;
+  StageMemory memory;  // once measured
   // What has come for F and I, and what they have made for the neighbours.
   Waiting activations, gradients;
   Waiting made_activations, made_gradients;
@@ -529,6 +531,20 @@ void StageWorker::load(const TrainingTensors& tensors) {
   }
 }
 
+void StageWorker::measure_memory(std::int64_t images, bool splits) {
+  for (const auto& held : held_) {
+    StageRun run;
+    run.is_last = held->number + 1 == setup_.map.count();
+    run.splits = splits;
+    run.states = held->optimizer ? static_cast<double>(held->optimizer->states_per_parameter()) : 0;
+    run.buckets = setup_.buckets;
+    run.has_replicas = held->reducer != nullptr;
+    run.images = images;
+    const auto& entry = setup_.map.stages[static_cast<std::size_t>(held->number)];
+    held->memory = measure_stage_memory(held->computation.shared_slice(), entry, options_, run);
+  }
+}
+
 WorkerReport StageWorker::report() const {
   WorkerReport report;
   report.account.worker = rank_;
@@ -548,6 +564,7 @@ WorkerReport StageWorker::report() const {
     StageReport& stage = report.stages.emplace_back();
     stage.stage = held->number;
     stage.cost.times = held->samples.times();
+    stage.cost.memory = held->memory;
     stage.cost.step_s = at(seconds_, WorkerState::optimizer) / parts;
     stage.cost.all_reduce_s = exposed / parts;
     stage.recompute = held->samples.recompute_times();

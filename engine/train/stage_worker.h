@@ -72,6 +72,9 @@ class StageWorker {
 
   // Not collective.
 
+  /// Measures what its stages need of the device for micro-batches of at most `images` images;
+  /// `splits`: some instruction has weights alone. report() tells it.
+  void measure_memory(std::int64_t images, bool splits);
   std::vector<NamedArray> state();
   std::vector<NamedArray> optimizer_state() const;
   std::vector<NamedArray> gradients() const;

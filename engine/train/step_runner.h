@@ -92,7 +92,8 @@ class StepRunner {
   virtual Outputs predict(const HostBatch& batch) = 0;
 
   /// Makes and proves the tables of windows of these shares before any runs: `usage` for a schedule
-  /// that does not fit them.
+  /// that does not fit them. Stages' memory is measured: `resource` for a worker that would need
+  /// more than its cap. Collective.
   virtual void prepare(const std::vector<std::vector<std::vector<std::int64_t>>>& /*windows*/) {}
 
   /// Gives all replicas the running statistics of replica 0, where each has its own: those are the

@@ -55,6 +55,9 @@ std::string write_report(const WorkerReport& report) {
   for (const StageReport& stage : report.stages) {
     text += fmt::format("{} {} {} {}\n", stage.stage, stage.cost.all_reduce_s, stage.cost.step_s,
                         stage.cost.times.size());
+    const StageMemory& memory = stage.cost.memory;
+    text += fmt::format("{} {} {} {} {}\n", memory.parameter_bytes, memory.workspace_bytes,
+                        memory.kept_bytes, memory.weight_bytes, memory.backward_bytes);
     for (const auto& [images, times] : stage.cost.times) {
       text += fmt::format("{} {} {} {} {}\n", images, times.forward, times.backward_input,
                           times.backward_weight, stage.recompute.at(images));
@@ -76,6 +79,9 @@ WorkerReport read_report(const std::string& text) {
     StageReport& stage = report.stages.emplace_back();
     std::size_t counts = 0;
     in >> stage.stage >> stage.cost.all_reduce_s >> stage.cost.step_s >> counts;
+    StageMemory& memory = stage.cost.memory;
+    in >> memory.parameter_bytes >> memory.workspace_bytes >> memory.kept_bytes >>
+        memory.weight_bytes >> memory.backward_bytes;
     for (std::size_t k = 0; k < counts; ++k) {
       std::int64_t images = 0;
       PhaseTimes times;

@@ -33,7 +33,7 @@ class PhaseSamples {
 /// One of a worker's stages.
 struct StageReport {
   int stage = 0;
-  StageCost cost;  ///< times, all_reduce_s and step_s
+  StageCost cost;  ///< times, all_reduce_s, step_s, and memory where it was measured
   std::map<std::int64_t, double> recompute;
 };
 

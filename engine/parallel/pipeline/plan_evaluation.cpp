@@ -249,7 +249,9 @@ void evaluate(const PlanTask& task, PlanCandidate& candidate) {
       return evaluate_once(task, candidate);
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::resource) throw;
-      if (candidate.recompute) {
+      // One stage goes back through each micro-batch at once: nothing would be alive for shorter.
+      const bool one_stage = candidate.stages * candidate.stages_per_worker == 1;
+      if (candidate.recompute || one_stage) {
         candidate.dropped = error.text();
         return;
       }

@@ -6,33 +6,33 @@
 
 namespace convoy {
 
-ProfileScope::ProfileScope(Network& network, const Device& device, DType dtype)
-    : network_(network),
+ProfileScope::ProfileScope(Module& module, const Device& device, DType dtype)
+    : module_(module),
       device_(context(device)),
       dtype_(dtype),
-      trained_(network.is_training()),
-      no_updates_(network),
+      trained_(module.is_training()),
+      no_updates_(module),
       stream_(device_.make_stream()),
       on_stream_(std::make_unique<StreamScope>(*stream_)) {
-  for (const NamedTensors& tensors : {network.named_parameters(), network.named_buffers()}) {
+  for (const NamedTensors& tensors : {module.named_parameters(), module.named_buffers()}) {
     for (const auto& [name, tensor] : tensors) {
       homes_.push_back({tensor, std::exchange(tensor.grad(), {}), tensor.detach()});
     }
   }
-  network.for_each([this](const std::string&, Module& each) {
+  module.for_each([this](const std::string&, Module& each) {
     auto* norm = dynamic_cast<BatchNorm2d*>(&each);
     if (!norm) return;
     groups_.emplace_back(norm, norm->group());
     norm->set_group(nullptr);  // nobody else runs along
   });
-  network.train();
+  module.train();
 }
 
 ProfileScope::~ProfileScope() {
-  leave(network_);
+  leave(module_);
   for (Home& home : homes_) home.tensor.grad() = home.gradient;
   for (auto& [norm, group] : groups_) norm->set_group(group);
-  network_.train(trained_);
+  module_.train(trained_);
   on_stream_.reset();
 }
 

@@ -1,5 +1,5 @@
-// What a profile does to a network and undoes: moves it to a device and a stream of its own, sets
-// gradients and statistics aside.
+// What a profile does to a network, or to a part of one, and undoes: moves it to a device and a
+// stream of its own, sets gradients and statistics aside.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@ namespace convoy {
 class BatchNorm2d;
 class Communicator;
 
-/// While it lives, `network` trains without leaving a trace: no running statistics change and
+/// While it lives, `module` trains without leaving a trace: no running statistics change and
 /// gradients are set aside. What enter() has moved goes back at the end.
 class ProfileScope {
  public:
-  ProfileScope(Network& network, const Device& device, DType dtype);
+  ProfileScope(Module& module, const Device& device, DType dtype);
   ~ProfileScope();
   ProfileScope(const ProfileScope&) = delete;
   ProfileScope& operator=(const ProfileScope&) = delete;
@@ -42,7 +42,7 @@ class ProfileScope {
     Tensor values;
   };
 
-  Network& network_;
+  Module& module_;
   DeviceContext& device_;
   DType dtype_;
   bool trained_;

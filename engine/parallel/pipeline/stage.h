@@ -28,6 +28,7 @@ class Stage {
       : slice_(std::move(slice)), recompute_(recompute) {}
 
   NetworkSlice& slice() { return *slice_; }
+  const std::shared_ptr<NetworkSlice>& shared_slice() const { return slice_; }
   bool recomputes() const { return recompute_; }
 
   /// Outputs of the slice for its inputs, without their graph; with `finish` its result alone. The
