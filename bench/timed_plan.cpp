@@ -143,6 +143,12 @@ void sum_up(TimedLayout& timed) {
   timed.spread_s = (*most - *least) / 2;
 }
 
+// The leader takes part in all.
+bool fits(const TimedProgram& program, const Ranks& ranks, TimedLayout& timed) {
+  timed.dropped = ranks.from_leader(program.failure());
+  return timed.dropped.empty();
+}
+
 // Turn about. The first step of each is dropped: it makes primitives and takes memory.
 void run_together(const TrainingJob& job, const Ranks& ranks, std::vector<TimedLayout>& timed,
                   std::size_t first, std::size_t end) {
@@ -150,16 +156,37 @@ void run_together(const TrainingJob& job, const Ranks& ranks, std::vector<TimedL
   double seconds = 0;
   for (std::size_t i = first; i < end; ++i) {
     programs.push_back(program_of(job, ranks, timed[i].layout));
-    step(*programs.back(), ranks);
+    if (fits(*programs.back(), ranks, timed[i])) step(*programs.back(), ranks);
+    if (!fits(*programs.back(), ranks, timed[i])) programs.back().reset();
     seconds += timed[i].layout.forecast_s;
   }
   const std::int64_t steps =
       steps_within(seconds * static_cast<double>(timed.size()) / static_cast<double>(end - first));
   for (std::int64_t k = 0; k < steps; ++k) {
     for (std::size_t i = first; i < end; ++i) {
-      timed[i].seconds.push_back(step(*programs[i - first], ranks));
+      if (programs[i - first]) timed[i].seconds.push_back(step(*programs[i - first], ranks));
     }
   }
+}
+
+// Under a cap on memory there is room for one at a time.
+void run_all(const TrainingJob& job, const Ranks& ranks, std::vector<TimedLayout>& timed) {
+  const std::size_t at_once = job.settings.device_memory ? 1 : timed.size();
+  for (std::size_t first = 0; first < timed.size(); first += at_once) {
+    run_together(job, ranks, timed, first, std::min(first + at_once, timed.size()));
+  }
+}
+
+std::vector<TimedLayout> not_timed(std::vector<PlannedLayout> layouts,
+                                   const std::vector<TimedLayout>& timed) {
+  std::vector<TimedLayout> left;
+  for (PlannedLayout& layout : layouts) {
+    const bool known = std::any_of(timed.begin(), timed.end(), [&](const TimedLayout& each) {
+      return each.layout.place == layout.place;
+    });
+    if (!known) left.push_back({std::move(layout), {}, 0, 0, {}});
+  }
+  return left;
 }
 
 }  // namespace
@@ -181,18 +208,26 @@ PlannedLayout layout_of_candidate(Settings settings, const Network& network, con
   return {std::move(settings), candidate.warm_up, candidate.seconds, 0};
 }
 
-std::vector<TimedLayout> time_plan(const TrainingJob& job, const Ranks& ranks,
-                                   const LocalPlan& plan, bool alone) {
+std::vector<TimedLayout> time_plan(const TrainingJob& job, const Ranks& ranks, LocalPlan& plan,
+                                   bool alone) {
   std::vector<TimedLayout> timed;
-  for (PlannedLayout& layout : agreed_layouts(job, ranks, plan, alone)) {
-    timed.push_back({std::move(layout), {}, 0, 0});
+  std::string reason;
+  for (bool goes_on = true; goes_on;) {
+    std::vector<TimedLayout> next = not_timed(agreed_layouts(job, ranks, plan, alone), timed);
+    run_all(job, ranks, next);
+    goes_on = false;
+    for (TimedLayout& each : next) {
+      if (each.dropped.empty()) {
+        sum_up(each);
+        timed.push_back(std::move(each));
+        continue;
+      }
+      goes_on = true;
+      reason = each.dropped;
+      if (ranks.leads()) plan.candidates[each.layout.place].dropped = each.dropped;
+    }
   }
-  // Under a cap on memory there is room for one at a time.
-  const std::size_t at_once = job.settings.device_memory ? 1 : timed.size();
-  for (std::size_t first = 0; first < timed.size(); first += at_once) {
-    run_together(job, ranks, timed, first, std::min(first + at_once, timed.size()));
-  }
-  for (TimedLayout& each : timed) sum_up(each);
+  if (timed.empty()) CONVOY_FAIL(resource, "plan: no layout fits; the last one: {}", reason);
   return timed;
 }
 

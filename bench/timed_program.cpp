@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/base/context.h"
+#include "kernels/base/error.h"
 
 namespace convoy {
 
@@ -14,8 +15,21 @@ TimedProgram::TimedProgram(const TrainingJob& job, const Ranks& ranks,
     : ranks_(ranks), feed_(std::move(feed)), shares_(std::move(shares)) {
   if (!takes_part) return;
   for (const std::string& name : job.settings.devices) devices_.emplace_back(name);
-  runner_ = make_runner(job);
-  runner_->prepare({window().shares});
+  is_alone_ = !job.group;
+  keep_failure(true, [&] {
+    runner_ = make_runner(job);
+    runner_->prepare({window().shares});
+  });
+}
+
+// A group that has failed in a step is gone: that cannot be kept.
+void TimedProgram::keep_failure(bool keeps, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    if (!keeps || error.kind() != ErrorKind::resource) throw;
+    failure_ = error.text();
+  }
 }
 
 double TimedProgram::step() {
@@ -24,7 +38,9 @@ double TimedProgram::step() {
   ranks_.begin_step(steps_);
   ranks_.barrier();
   const Clock::time_point start = Clock::now();
-  if (runner_) runner_->step(window(), *feed_);
+  if (runner_ && failure_.empty()) {
+    keep_failure(is_alone_, [&] { runner_->step(window(), *feed_); });
+  }
   synchronize();
   ranks_.barrier();
   return std::chrono::duration<double>(Clock::now() - start).count();

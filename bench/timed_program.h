@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/train/batch_feed.h"
@@ -19,6 +21,8 @@ class TimedProgram {
   TimedProgram(const TrainingJob& job, const Ranks& ranks, std::shared_ptr<ReadyBatches> feed,
                std::vector<std::int64_t> shares, bool takes_part);
 
+  /// Why it does not fit into memory, on the processes that take part; empty: it does.
+  const std::string& failure() const { return failure_; }
   /// Seconds of a whole step, from the moment when all processes begin to when all are done.
   double step();
   /// Where the workers' time went in the steps since the last call; collective.
@@ -27,6 +31,7 @@ class TimedProgram {
  private:
   Window window() const;
   void synchronize() const;
+  void keep_failure(bool keeps, const std::function<void()>& work);
 
   const Ranks& ranks_;
   std::vector<Device> devices_;
@@ -34,6 +39,8 @@ class TimedProgram {
   std::vector<std::int64_t> shares_;
   std::unique_ptr<StepRunner> runner_;
   std::int64_t steps_ = 0;
+  bool is_alone_ = false;
+  std::string failure_;
 };
 
 }  // namespace convoy

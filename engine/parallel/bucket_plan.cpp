@@ -1,5 +1,7 @@
 #include "engine/parallel/bucket_plan.h"
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -18,6 +20,10 @@ BucketPlan plan_buckets(const std::vector<std::int64_t>& bytes, const BucketLimi
     open = held < (plan.size() == 1 ? limits.first : limits.rest);
   }
   return plan;
+}
+
+double bucket_bytes(double bytes, double largest, const BucketLimits& limits) {
+  return std::min(bytes, static_cast<double>(limits.first + limits.rest) + 2 * largest);
 }
 
 }  // namespace convoy

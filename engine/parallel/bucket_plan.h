@@ -18,6 +18,10 @@ struct BucketLimits {
   std::int64_t rest = std::int64_t{25} << 20;
 };
 
+/// The most that buckets hold beside the gradients that they are to replace, for `bytes` of
+/// gradients, the largest of `largest` bytes: two are on their way at a time.
+double bucket_bytes(double bytes, double largest, const BucketLimits& limits = {});
+
 /// Places of tensors, by their places in the model, in the order in which a bucket takes them.
 using BucketPlan = std::vector<std::vector<std::size_t>>;
 

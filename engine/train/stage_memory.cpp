@@ -140,17 +140,18 @@ class StageProbe {
   std::optional<LayoutId> layout_;
 };
 
-// Weights, gradients and states lie alike; a bucket is filled while what it replaces is still
-// there.
+// Weights, gradients and states lie alike. A bucket is filled while what it replaces is still
+// there; each may be larger than its limit by a parameter.
 double parameter_bytes(const NetworkSlice& slice, const StageRun& run) {
-  double parameters = 0, buffers = 0;
-  for (const auto& [name, parameter] : slice.named_parameters()) parameters += bytes_of(parameter);
+  double parameters = 0, largest = 0, buffers = 0;
+  for (const auto& [name, parameter] : slice.named_parameters()) {
+    parameters += bytes_of(parameter);
+    largest = std::max(largest, bytes_of(parameter));
+  }
   for (const auto& [name, buffer] : slice.named_buffers()) buffers += bytes_of(buffer);
-  const double buckets =
-      run.has_replicas
-          ? std::min(parameters, static_cast<double>(run.buckets.first + run.buckets.rest))
-          : 0;
-  return parameters * (2 + run.states) + buffers + buckets;
+  double bytes = parameters * (2 + run.states) + buffers;
+  if (!run.has_replicas) return bytes;
+  return bytes + bucket_bytes(parameters, largest, run.buckets);
 }
 
 }  // namespace
