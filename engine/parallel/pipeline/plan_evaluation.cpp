@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/parallel/bucket_plan.h"
 #include "engine/parallel/pipeline/worker_memory.h"
 #include "kernels/base/error.h"
 
@@ -108,13 +109,15 @@ auto window_end_of(const PlanMachine& machine, const PlanCandidate& candidate,
   const auto rates = machine.step_s_per_byte;
   return [reduce, rates, nodes](int first, int end, int device, StageCost& cost) {
     std::vector<GradientPart> parts;
-    double bytes = 0;
+    double bytes = 0, largest = 0;
     for (int i = end; i-- > first;) {
       const NodeCost& node = nodes[static_cast<std::size_t>(i)];
       parts.push_back(
           {node.times[static_cast<std::size_t>(device)].backward(), node.gradient_bytes});
       bytes += node.gradient_bytes;
+      largest = std::max(largest, node.gradient_bytes);
     }
+    if (reduce.replicas > 1) cost.memory.parameter_bytes += bucket_bytes(bytes, largest);
     cost.all_reduce_s = exposed_all_reduce(reduce, parts);
     const int known = std::min(device, static_cast<int>(rates.size()) - 1);
     cost.step_s = bytes * at_or(rates, std::max(0, known), 0);
