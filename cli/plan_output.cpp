@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "cli/json_lines.h"
 #include "cli/progress_format.h"
@@ -12,6 +14,7 @@
 #include "engine/parallel/pipeline/auto_cut.h"
 #include "engine/parallel/pipeline/draw.h"
 #include "engine/parallel/pipeline/schedule_text.h"
+#include "engine/train/layout.h"
 
 namespace convoy::cli {
 namespace {
@@ -20,6 +23,8 @@ constexpr std::size_t kRows = 12;   // of the table
 constexpr int kDrawnColumns = 100;  // of the schedule
 constexpr int kDrawnWorkers = 16;
 constexpr std::size_t kReasons = 3;
+constexpr std::size_t kShownTable = 1000;  // instructions
+constexpr const char* kTableFile = "table.txt";
 
 // The fastest candidate that can be run of those that `wanted` likes; null if there is none.
 template <class Wanted>
@@ -67,12 +72,18 @@ std::string time_text(double seconds) {
   return fmt::format("{:.1f} us", seconds * 1e6);
 }
 
+// Null where a candidate was not run.
+const TimedLayout* timed_of(const PlanReport& report, const PlanCandidate& candidate) {
+  for (const TimedLayout& timed : report.timed) {
+    if (&report.candidates[timed.layout.place] == &candidate) return &timed;
+  }
+  return nullptr;
+}
+
 // Measured, where it was; else the forecast.
 double seconds_of(const PlanReport& report, const PlanCandidate& candidate) {
-  for (const TimedLayout& timed : report.timed) {
-    if (&report.candidates[timed.layout.place] == &candidate) return timed.median_s;
-  }
-  return candidate.seconds;
+  const TimedLayout* timed = timed_of(report, candidate);
+  return timed ? timed->median_s : candidate.seconds;
 }
 
 std::string share_text(double share) {
@@ -82,6 +93,22 @@ std::string share_text(double share) {
 // Stages as --stages counts them.
 int all_stages(const PlanCandidate& candidate) {
   return candidate.stages * candidate.stages_per_worker;
+}
+
+// "data-parallel, 2 replicas", "pipeline, 4 stages", "single".
+std::string name_of(const PlanCandidate& candidate) {
+  if (candidate.layout == "single") return candidate.layout;
+  const Layout layout{candidate.replicas, candidate.stages, candidate.stages_per_worker};
+  return fmt::format("{}, {}", candidate.layout, describe(layout));
+}
+
+// As in the table: images of a micro-batch x micro-batches.
+std::string images_text(const PlanCandidate& candidate) {
+  return fmt::format("{} images x{}", candidate.micro_batch_size, candidate.micro_batches);
+}
+
+std::string micro_batches_text(int count) {
+  return fmt::format("{} micro-batch{}", count, count == 1 ? "" : "es");
 }
 
 std::string schedule_text(const PlanCandidate& candidate) {
@@ -100,6 +127,20 @@ std::string row(const PlanCandidate& candidate) {
                      bytes_text(most(candidate.memory)));
 }
 
+// Why a candidate is dropped, for people: long numbers are bytes there.
+std::string dropped_text(const PlanCandidate& candidate) {
+  static const std::regex kBytes("([0-9]{7,})( bytes)?");
+  std::string rest = candidate.dropped, text;
+  for (std::smatch found; std::regex_search(rest, found, kBytes);) {
+    text += found.prefix().str();
+    text += bytes_text(std::stod(found[1]));
+    rest = std::string(found.suffix());
+  }
+  text += rest;
+  constexpr std::string_view kWhere = "schedule: ";
+  return text.starts_with(kWhere) ? text.substr(kWhere.size()) : text;
+}
+
 // The fastest ones, and the fastest of each layout wherever it stands.
 void add_table(const PlanReport& report, std::vector<std::string>& lines) {
   lines.push_back(fmt::format("{:<14}{:>9}{:>8}  {:<24}{:>12}{:>11}{:>12}{:>9}{:>11}{:>12}",
@@ -115,18 +156,20 @@ void add_table(const PlanReport& report, std::vector<std::string>& lines) {
   if (rows > kRows) lines.push_back(fmt::format("... of {} candidates; --json tells all", rows));
 }
 
+// One line for what differs in numbers alone.
 void add_dropped(const PlanReport& report, std::vector<std::string>& lines) {
+  static const std::regex kNumbers("[0-9.]+ ?[MG]?B?");
   std::size_t dropped = 0;
-  std::set<std::string> reasons;
+  std::set<std::string> kinds;
   for (const PlanCandidate& candidate : report.candidates) {
     if (candidate.dropped.empty()) continue;
     ++dropped;
-    if (reasons.size() == kReasons || !reasons.insert(candidate.dropped).second) continue;
-    lines.push_back(fmt::format("dropped: {} {} x {} stages, {}: {}", candidate.layout,
-                                candidate.replicas, all_stages(candidate), candidate.schedule,
-                                candidate.dropped));
+    const std::string name = name_of(candidate), text = dropped_text(candidate);
+    const std::string kind = name + std::regex_replace(text, kNumbers, "#");
+    if (kinds.size() == kReasons || !kinds.insert(kind).second) continue;
+    lines.push_back(fmt::format("dropped: {}, {}: {}", name, images_text(candidate), text));
   }
-  if (dropped > reasons.size()) lines.push_back(fmt::format("dropped: {} in all", dropped));
+  if (dropped > kinds.size()) lines.push_back(fmt::format("dropped: {} in all", dropped));
 }
 
 std::vector<std::string> drawing_of(const PlanReport& report, const PlanCandidate& candidate) {
@@ -147,15 +190,43 @@ std::vector<std::string> drawing_of(const PlanReport& report, const PlanCandidat
   return lines;
 }
 
+// Its first line is a comment in a file.
+std::string table_text(const PlanCandidate& candidate, const Schedule& table) {
+  return fmt::format("# {}, {} stages on {} workers, {}\n", schedule_text(candidate),
+                     all_stages(candidate), candidate.stages,
+                     micro_batches_text(candidate.micro_batches)) +
+         write_schedule(table);
+}
+
+// The pipeline's table, in lines that can be saved as they are.
+void add_table_of(const PlanReport& report, const PlanCandidate& pipeline,
+                  std::vector<std::string>& lines) {
+  const Schedule table = schedule_of(report.task, pipeline);
+  std::size_t instructions = 0;
+  for (const ScheduleLine& line : table.lines) instructions += line.size();
+  lines.emplace_back();
+  if (instructions > kShownTable) {
+    lines.push_back(
+        fmt::format("its table has {} instructions: `table` of --json, for --schedule "
+                    "FILE",
+                    instructions));
+    return;
+  }
+  lines.emplace_back("its table, for --schedule FILE:");
+  std::istringstream text(table_text(pipeline, table));
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
+}
+
 void add_pipeline(const PlanReport& report, const PlanCandidate& pipeline,
                   std::vector<std::string>& lines) {
   lines.emplace_back();
   lines.push_back(fmt::format(
-      "{} of {} micro-batches, cut before {} (digits F, small letters I, "
+      "{} of {}, cut before {} (digits F, small letters I, "
       "capitals W, | step, dots idle; a column is {}):",
-      pipeline.schedule, pipeline.micro_batches, fmt::join(cut_names(report, pipeline), ", "),
-      time_text(pipeline.seconds / kDrawnColumns)));
+      schedule_text(pipeline), micro_batches_text(pipeline.micro_batches),
+      fmt::join(cut_names(report, pipeline), ", "), time_text(pipeline.seconds / kDrawnColumns)));
   for (std::string& line : drawing_of(report, pipeline)) lines.push_back(std::move(line));
+  add_table_of(report, pipeline, lines);
 }
 
 // Forecast and measured, side by side.
@@ -166,10 +237,10 @@ void add_timed(const PlanReport& report, std::vector<std::string>& lines) {
                               "spread", "off by"));
   for (const TimedLayout& timed : report.timed) {
     const PlanCandidate& candidate = report.candidates[timed.layout.place];
+    const std::string schedule =
+        candidate.stages > 1 ? fmt::format(", {}", schedule_text(candidate)) : "";
     const std::string name =
-        fmt::format("{} {} x {} stages, {}, {} x {} images", candidate.layout, candidate.replicas,
-                    all_stages(candidate), schedule_text(candidate), candidate.micro_batches,
-                    candidate.micro_batch_size);
+        fmt::format("{}{}, {}", name_of(candidate), schedule, images_text(candidate));
     lines.push_back(fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", name,
                                 time_text(timed.layout.forecast_s), time_text(timed.median_s),
                                 time_text(timed.spread_s),
@@ -180,6 +251,22 @@ void add_timed(const PlanReport& report, std::vector<std::string>& lines) {
 std::string lost_by(const PlanCandidate& candidate) {
   return fmt::format("{} of its workers' time waiting and {} in all-reduces",
                      share_text(candidate.bubble), share_text(candidate.all_reduce));
+}
+
+// Why a pipeline that takes less time is not recommended; empty where none does.
+std::string why_not_faster(const PlanReport& report, const PlanCandidate& pipeline) {
+  const double lead = seconds_of(report, report.best) - seconds_of(report, pipeline);
+  if (lead <= 0) return "";
+  const TimedLayout* best = timed_of(report, report.best);
+  const TimedLayout* faster = timed_of(report, pipeline);
+  if (best && faster) {
+    return fmt::format("; the pipeline's lead of {} is within the spread of both measurements, {}",
+                       time_text(lead), time_text(best->spread_s + faster->spread_s));
+  }
+  return fmt::format(
+      "; the pipeline's lead of {} is less than {}, {:g} % of a step, which a "
+      "forecast may be wrong by",
+      time_text(lead), time_text(kForecastMargin * report.best.seconds), 100 * kForecastMargin);
 }
 
 JsonObject json_of(const PlanReport& report, const char* type, const PlanCandidate& candidate) {
@@ -229,7 +316,8 @@ std::string flags_of(const PlanReport& report, const PlanCandidate& candidate) {
   std::string flags = fmt::format("--batch {}", report.task.batch);
   if (candidate.replicas > 1) flags += fmt::format(" --replicas {}", candidate.replicas);
   if (candidate.stages > 1) {
-    flags += fmt::format(" --stages {} --schedule {}", all_stages(candidate), candidate.schedule);
+    flags += fmt::format(" --stages {} --schedule {}", all_stages(candidate),
+                         candidate.warm_up.empty() ? candidate.schedule : kTableFile);
     if (candidate.stages_per_worker > 1) {
       flags += fmt::format(" --stages-per-worker {}", candidate.stages_per_worker);
     }
@@ -246,13 +334,17 @@ std::string reason_of(const PlanReport& report) {
   const PlanCandidate* replicas = best_data_parallel(report);
   if (!pipeline && !replicas) return "there is nothing to compare it with";
   if (!pipeline) return "no pipeline can be run";
-  if (!replicas) {
-    return fmt::format("data parallel cannot be run; the best pipeline takes {}",
-                       time_text(seconds_of(report, *pipeline)));
+  std::string text = replicas ? "" : "data parallel cannot be run; ";
+  text += fmt::format("the best pipeline takes {} ({})", time_text(seconds_of(report, *pipeline)),
+                      lost_by(*pipeline));
+  if (replicas) {
+    text += fmt::format(", data parallel {} ({})", time_text(seconds_of(report, *replicas)),
+                        lost_by(*replicas));
   }
-  return fmt::format("the best pipeline takes {} ({}), data parallel {} ({})",
-                     time_text(seconds_of(report, *pipeline)), lost_by(*pipeline),
-                     time_text(seconds_of(report, *replicas)), lost_by(*replicas));
+  if (report.best.layout == "single") {
+    text += fmt::format(", one device {}", time_text(seconds_of(report, report.best)));
+  }
+  return text + why_not_faster(report, *pipeline);
 }
 
 std::vector<std::string> plan_text(const PlanReport& report) {
@@ -272,6 +364,10 @@ std::vector<std::string> plan_text(const PlanReport& report) {
                               rate(static_cast<double>(report.task.batch) / seconds)));
   lines.push_back("  " + reason_of(report));
   lines.push_back("  " + flags_of(report, report.best));
+  if (!report.best.warm_up.empty()) {
+    lines.push_back(
+        fmt::format("  {}: its table, to be saved first; plain 1f1b has less warm-up", kTableFile));
+  }
   return lines;
 }
 
@@ -291,6 +387,7 @@ std::vector<std::string> plan_json(const PlanReport& report) {
   best.add("reason", reason_of(report)).add("flags", flags_of(report, report.best));
   if (const PlanCandidate* pipeline = best_pipeline(report)) {
     best.add("drawing", drawing_of(report, *pipeline));
+    best.add("table", table_text(*pipeline, schedule_of(report.task, *pipeline)));
   }
   lines.push_back(best.text());
   return lines;

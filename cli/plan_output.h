@@ -26,11 +26,12 @@ struct PlanReport {
 /// Names of the cuts of a candidate, as --cut takes them.
 std::vector<std::string> cut_names(const PlanReport& report, const PlanCandidate& candidate);
 
-/// The flags that make `train` use a candidate.
+/// The flags that make `train` use a candidate; where no name says its schedule, with a file that
+/// holds the table.
 std::string flags_of(const PlanReport& report, const PlanCandidate& candidate);
 
 /// Why the recommended layout is, in a sentence or two: what the best pipeline and the best data
-/// parallel layout lose.
+/// parallel layout lose, and why a faster pipeline is not taken.
 std::string reason_of(const PlanReport& report);
 
 /// Lines to print, without line breaks at their ends.

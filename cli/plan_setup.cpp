@@ -13,6 +13,17 @@
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
+namespace {
+
+void check_no_table(const Settings& settings) {
+  CONVOY_CHECK(
+      !schedule_is_file(settings),
+      "--schedule {}: planning takes the schedules that it knows by name, a table fits one "
+      "layout alone; convoy bench step --stages S --schedule {} times it",
+      settings.schedule, settings.schedule);
+}
+
+}  // namespace
 
 PlanTask plan_task_of(const Options& options, const Network& network, int workers) {
   const Settings& settings = options.settings;
@@ -23,6 +34,7 @@ PlanTask plan_task_of(const Options& options, const Network& network, int worker
   task.stages_per_worker = static_cast<int>(settings.stages_per_worker);
   task.least_images = least_micro_batch(network, settings.bn, *settings.image_size);
   if (settings.replicas) task.replicas = static_cast<int>(*settings.replicas);
+  check_no_table(settings);
   if (was_given(options, "schedule")) task.schedule = find_schedule(settings.schedule).name;
   if (was_given(options, "stages") && settings.stages != "auto") {
     const Layout layout = layout_of(settings, workers);

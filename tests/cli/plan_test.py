@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 PROGRAM = CLUSTER = ""
@@ -44,6 +45,7 @@ class Measured(unittest.TestCase):
         gain = safe["median_s"] - fastest["median_s"]
         wanted = fastest if gain > safe["spread_s"] + fastest["spread_s"] else safe
         self.assertEqual((best["layout"], best["schedule"]), (wanted["layout"], wanted["schedule"]))
+        self.assertEqual("within the spread" in best["reason"], wanted is safe and gain > 0, best["reason"])
 
     def test_two_devices(self):
         head, candidates, timed, best = plan("--devices", "cpu:0,cpu:1", *SMALL)
@@ -92,17 +94,34 @@ class Trained(unittest.TestCase):
                    "8", "--steps", "2", "--devices", "cpu:0,cpu:1", "--threads", "1", "--json", *flags]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment(), check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
-        return lines[0], lines[-1]["weights_hash"]
+        return [json.loads(line) for line in done.stdout.splitlines()]
 
     def test_the_planned_layout_is_told_and_trains_as_given_by_hand(self):
-        run_line, planned = self.train("--stages", "auto", "--micro-batch-size", "4")
+        run_line, *_, planned = self.train("--stages", "auto", "--micro-batch-size", "4")
         self.assertNotEqual(run_line["stages"], "auto")
         keys = ("replicas", "stages", "cut", "schedule", "stages-per-worker", "micro-batch-size")
         flags = [text for key in keys for text in ("--" + key, str(run_line[key]))]
-        again, by_hand = self.train(*flags)
+        again, *_, by_hand = self.train(*flags)
         self.assertEqual([again[key] for key in keys], [run_line[key] for key in keys])
-        self.assertEqual(planned, by_hand)
+        self.assertEqual(planned["weights_hash"], by_hand["weights_hash"])
+
+    def computed(self, *flags):
+        """Instructions of each worker in the order in which they ran."""
+        lines = self.train(*flags, "--trace", os.devnull)
+        spans = next(line for line in lines if line["type"] == "spans")
+        states = ("forward", "backward_input", "backward_weight", "optimizer")
+        return [[span[1] for span in worker["measured"] if span[0] in states] for worker in spans["workers"]]
+
+    def test_a_saved_table_trains_in_the_order_of_its_schedule(self):
+        flags = ["--stages", "2", "--cut", "layer3", "--micro-batch-size", "2"]
+        *_, best = plan("--devices", "cpu:0,cpu:1", "--schedule", "zb-h1", *flags, *SMALL)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "table.txt")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(best["table"])
+            by_table = self.computed(*flags, "--schedule", path)
+        self.assertEqual(by_table, self.computed(*flags, "--schedule", "zb-h1"))
+        self.assertNotEqual(by_table, self.computed(*flags, "--schedule", "fill-drain"))
 
 
 class Described(unittest.TestCase):
@@ -117,13 +136,23 @@ class Described(unittest.TestCase):
         self.assertLessEqual(max(best["memory_bytes"]), 80 * 2**30)
         single = next(c for c in candidates if c["layout"] == "single")
         self.assertIn("its cap is 85899345920", single["dropped"])
+        # More warm-up than 1f1b has can be told by a table alone.
+        self.assertTrue(best["warm_up"])
+        self.assertIn("--schedule table.txt", best["flags"])
+        self.assertEqual(len([line for line in best["table"].splitlines() if not line.startswith("#")]), best["stages"])
 
     def test_text(self):
-        done = run("--cluster", CLUSTER, "--batch", "32768", "--stages", "4")
+        flags = ["--cluster", CLUSTER, "--batch", "32768", "--stages", "4", "--micro-batch-size", "8"]
+        done = run(*flags)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("not measured", done.stdout)
         self.assertIn("W3 ", done.stdout)
         self.assertIn("recommended: both", done.stdout)
+        *_, best = plan(*flags)
+        self.assertIn(f"FILE:\n{best['table']}", done.stdout)
+        done = run("--cluster", CLUSTER, "--batch", "32768")
+        self.assertIn("dropped: single, 32768 images x1: worker 0 needs 3256.03 GB at I 0.0", done.stdout)
+        self.assertIn("`table` of --json", done.stdout)
 
 
 class Refused(unittest.TestCase):
@@ -138,6 +167,7 @@ class Refused(unittest.TestCase):
         self.check(["--cluster", "/nowhere.toml"], "--cluster: cannot read /nowhere.toml")
         self.check(["--stages", "3", "--devices", "cpu:0,cpu:1"], "--stages 3", "2 worker(s)")
         self.check(["--cut", "layer3"], "--cut layer3", "--stages")
+        self.check(["--stages", "2", "--schedule", "my.txt"], "--schedule my.txt: planning", "convoy bench step")
         self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "layer9"], "resnet50 has no layer layer9")
         self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "bn1"], "does not begin a node")
 

@@ -78,10 +78,13 @@ std::vector<std::int64_t> sizes_of(const PlanTask& task);
 /// is given leaves none to look at.
 std::vector<PlanCandidate> plan_layouts(const PlanTask& task);
 
+/// Share of a step by which forecasts may be wrong.
+inline constexpr double kForecastMargin = 0.03;
+
 /// The fastest; data parallel or one device unless another is faster by more than `margin` of its
 /// time. `resource` where none can be run, with the first reason.
 const PlanCandidate& recommended(const std::vector<PlanCandidate>& candidates,
-                                 double margin = 0.03);
+                                 double margin = kForecastMargin);
 
 /// The timeline behind a candidate.
 Timeline simulate_candidate(const PlanTask& task, const PlanCandidate& candidate);
