@@ -102,14 +102,24 @@ class StageWorker {
   /// A stage with what training adds to it.
   struct Held;
 
+  /// Told each micro-batch's inputs and outputs of the last stage.
+  using See = std::function<void(int k, const std::vector<Tensor>& inputs, const Tensor& output)>;
+
+  bool is_last_stage(int stage) const;
   bool has_last_stage() const;
   Held& held(int stage);
   bool is_here(int stage) const;
+  /// Outputs of a forward to the next stage, here or elsewhere.
+  void pass_on(Held& own, int k, std::vector<Tensor> outputs);
+  static bool all_finite(const std::vector<Tensor>& tensors);
 
   void begin(const WindowWork& work);
   void run(const WindowWork& work, std::size_t place);
   void forward(const WindowWork& work, const Instruction& at);
+  void wait_for_batch(const WindowWork& work, const Instruction& at);
+  std::vector<Tensor> compute_forward(const WindowWork& work, const Instruction& at);
   std::vector<Tensor> inputs_of(const WindowWork& work, const Instruction& at);
+  Stage::Finish loss_of(const WindowWork& work, int k) const;
   void check_forward(Held& held, int k, const std::vector<Tensor>& outputs);
   void backward(const WindowWork& work, const Instruction& at, bool whole);
   void backward_weights(const WindowWork& work, const Instruction& at);
@@ -120,9 +130,8 @@ class StageWorker {
   void finish_batches(const WindowWork& work, std::int64_t through);
   BatchRange images_of(const HostBatch& batch, const MicroBatch& micro_batch) const;
   BatchRange labels_of(const HostBatch& batch, const MicroBatch& micro_batch) const;
-  /// Runs the line; `see` gets the outputs of the last stage.
-  void infer(const ForwardWork& work,
-             const std::function<void(int k, const std::vector<Tensor>& inputs, Tensor)>& see);
+  void infer(const ForwardWork& work, const See& see);
+  void infer_stage(const ForwardWork& work, Held& own, int k, const See& see);
   void synchronize() const;
   void end_step(double begin);
 
