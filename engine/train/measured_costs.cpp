@@ -202,8 +202,7 @@ std::vector<NodeCost> MeasuredCosts::nodes_at(std::int64_t images) const {
 }
 
 // Each worker and the one beside it, both ways at once.
-void MeasuredCosts::measure_links() {
-  Group& group = *ranks_.group();
+Link measured_link(Group& group) {
   std::vector<LinkReport> reports(static_cast<std::size_t>(group.local_workers()));
   run_at_once(reports.size(), [&](std::size_t local) {
     HostCommunicator& worker = group.worker(static_cast<int>(local));
@@ -212,7 +211,11 @@ void MeasuredCosts::measure_links() {
     if (peer >= worker.size()) return;
     reports[local] = test_links(worker, {peer}, kLinkTestTag).at(0);
   });
-  machine_.inside = machine_.between = {reports.front().latency_s, reports.front().bytes_per_s};
+  return {reports.front().latency_s, reports.front().bytes_per_s};
+}
+
+void MeasuredCosts::measure_links() {
+  machine_.inside = machine_.between = measured_link(*ranks_.group());
 }
 
 void MeasuredCosts::measure_all_reduce() {

@@ -16,6 +16,10 @@ namespace convoy {
 /// Tensors of state that the optimizer of resolved settings keeps for a parameter.
 double optimizer_states(const Settings& settings);
 
+/// Collective: between this process's first worker and the one beside it, while all other pairs
+/// send too; without limit where there is none.
+Link measured_link(Group& group);
+
 /// All but the getters are collective. Numbers are those of each process; the leader's count.
 class MeasuredCosts {
  public:

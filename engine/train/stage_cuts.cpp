@@ -9,6 +9,7 @@
 #include "engine/nn/layers.h"
 #include "engine/nn/slice.h"
 #include "engine/parallel/pipeline/auto_cut.h"
+#include "engine/train/measured_costs.h"
 #include "engine/train/setup.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
@@ -63,6 +64,7 @@ CutRequest request_of(const Settings& settings, const Layout& layout) {
   request.schedule.name = schedule_is_file(settings) ? "1f1b" : settings.schedule;
   request.schedule.workers = layout.workers_per_replica;
   request.schedule.stages_per_worker = layout.stages_per_worker;
+  request.recompute = settings.recompute;
   request.schedule.micro_batches.resize(request.images.size());
   std::iota(request.schedule.micro_batches.begin(), request.schedule.micro_batches.end(), 0);
   if (settings.device_memory) {
@@ -85,14 +87,10 @@ class NoCapScope {
   const std::size_t cap_;
 };
 
-double states_of(const Settings& settings) {
-  if (settings.optimizer == "adamw") return 2;
-  return settings.momentum > 0 ? 1 : 0;
-}
-
-std::vector<int> measured_cuts(const TrainingJob& job, const Layout& layout) {
+std::vector<int> measured_cuts(const TrainingJob& job, const Layout& layout, const Link& link) {
   const Settings& settings = job.settings;
-  const CutRequest request = request_of(settings, layout);
+  CutRequest request = request_of(settings, layout);
+  request.link = link;
   ProfileOptions options;
   options.device = Device(settings.devices.front());
   options.dtype = dtype_of_precision(settings);
@@ -101,7 +99,7 @@ std::vector<int> measured_cuts(const TrainingJob& job, const Layout& layout) {
                             least_micro_batch(*job.network, settings.bn, job.image_size));
   options.image_size = job.image_size;
   options.mse = settings.loss == "mse";
-  options.states = states_of(settings);
+  options.states = optimizer_states(settings);
   options.budget_s = kProfileSeconds;
   const NoCapScope no_cap(context(options.device).memory(),
                           static_cast<std::size_t>(settings.device_memory.value_or(0)));
@@ -148,8 +146,10 @@ std::vector<int> choose_cuts(const TrainingJob& job, const Ranks& ranks) {
   const int stages = ranks.layout().stages();
   if (stages == 1) return {};
   if (job.settings.cut != "auto") return cuts_by_name(*job.network, job.settings.cut, stages);
+  const bool crosses = ranks.layout().workers_per_replica > 1 && ranks.group();
+  const Link link = crosses ? measured_link(*ranks.group()) : Link();
   std::vector<int> cuts;
-  if (ranks.leads()) cuts = measured_cuts(job, ranks.layout());
+  if (ranks.leads()) cuts = measured_cuts(job, ranks.layout(), link);
   return numbers_in(ranks.from_leader(text_of(cuts)));
 }
 

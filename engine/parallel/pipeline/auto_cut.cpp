@@ -23,6 +23,7 @@ PartitionTask cut_task(const std::vector<Profile>& profiles, const CutRequest& r
   task.images = request.images;
   task.link = request.link;
   task.host_s = request.host_s;
+  task.recompute = request.recompute;
   return task;
 }
 

@@ -18,7 +18,8 @@ struct CutRequest {
   std::vector<double> caps = {};           ///< bytes of each worker; 0 or empty: no cap
   std::vector<std::int64_t> images = {1};  ///< by micro-batch id
   Link link = {};
-  double host_s = 0;  ///< of each instruction
+  double host_s = 0;       ///< of each instruction
+  bool recompute = false;  ///< activations are made again for backward
 };
 
 /// The task of the partitioner for these costs. Its micro-batches are those of the request, its
