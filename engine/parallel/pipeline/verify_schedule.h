@@ -27,7 +27,8 @@ void check_micro_batches(const Schedule& schedule, const ScheduleTask& task);
 /// Between stages of two workers each tensor is sent once, after it was made, and received once,
 /// before it is used, in the same order at both ends; no other transfers.
 void check_transfers(const Schedule& schedule, const ScheduleTask& task);
-/// AR comes after the last W of a stage's window, ST after AR, the next window's F after ST.
+/// AR comes after the last W of a stage's window, ST after AR, the next window's F after ST. At its
+/// last ST of a window a worker waits for all others: all else of the window comes before.
 void check_windows(const Schedule& schedule, const ScheduleTask& task);
 /// The walk reaches the end; else each blocked instruction is named, and whom it waits for.
 void check_no_deadlock(const Schedule& schedule, const ChannelRules& rules);

@@ -1,5 +1,6 @@
-// Check 3 of a schedule: AR and ST end each window of a stage.
+// Check 3 of a schedule: AR and ST end each window of a stage, and of a worker.
 #include <algorithm>
+#include <set>
 
 #include "engine/parallel/pipeline/places.h"
 #include "engine/parallel/pipeline/verify_schedule.h"
@@ -24,7 +25,7 @@ class StageWindows {
       case ScheduleOp::step:
         return step(instruction);
       default:
-        return;  // transfers may run ahead into the next window
+        return;  // check_meetings() looks at transfers
     }
   }
 
@@ -71,6 +72,25 @@ class StageWindows {
   bool reduced_ = false;
 };
 
+// At its last ST of a window a worker waits for all others: the update needs the norm of all
+// gradients. So nothing of the window may come later, and nothing of the next one before.
+void check_meetings(const ScheduleTask& task, const ScheduleLine& line) {
+  std::set<int> stages;
+  for (const Instruction& at : line) stages.insert(at.stage);
+  std::size_t steps = 0;
+  for (const Instruction& at : line) {
+    if (at.op == ScheduleOp::step) ++steps;
+    if (of_window(at.op)) continue;
+    const std::size_t window = steps / stages.size();
+    const bool late = window > 0 && at.micro_batch <= task.windows[window - 1].back();
+    const bool early = window < task.windows.size() && at.micro_batch > task.windows[window].back();
+    if (!late && !early) continue;
+    CONVOY_FAIL(
+        usage, "schedule: {} stands {}, where all workers wait for each other", describe(at),
+        late ? "after the last ST of its window" : "before the last ST of the window before");
+  }
+}
+
 }  // namespace
 
 void check_windows(const Schedule& schedule, const ScheduleTask& task) {
@@ -82,6 +102,7 @@ void check_windows(const Schedule& schedule, const ScheduleTask& task) {
     }
     windows.end();
   }
+  for (const ScheduleLine& line : schedule.lines) check_meetings(task, line);
 }
 
 }  // namespace convoy

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -35,7 +36,13 @@ class Run {
  public:
   Run(const Schedule& schedule, int capacity)
       : schedule_(schedule), capacity_(capacity), waits_(schedule.lines.size()) {
-    for (const ScheduleLine& line : schedule.lines) running_ += line.empty() ? 0 : 1;
+    for (const ScheduleLine& line : schedule.lines) {
+      running_ += line.empty() ? 0 : 1;
+      std::set<int> stages;
+      for (const Instruction& at : line) stages.insert(at.stage);
+      stages_.push_back(std::ssize(stages));
+    }
+    steps_.resize(schedule.lines.size());
   }
 
   TableRun run() {
@@ -78,8 +85,21 @@ class Run {
         return false;
       }
     }
+    if (instruction.op == ScheduleOp::step) {
+      const std::ptrdiff_t windows = ++steps_[worker] / stages_[worker];
+      const bool is_last = steps_[worker] % stages_[worker] == 0;
+      const auto all_here = [&] { return !is_last || all_have_ended(windows); };
+      if (!wait(worker, instruction, all_here, lock)) return false;
+    }
     changed_.notify_all();
     return !over_;
+  }
+
+  bool all_have_ended(std::ptrdiff_t windows) const {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (stages_[i] > 0 && steps_[i] / stages_[i] < windows) return false;
+    }
+    return true;
   }
 
   bool wait(std::size_t worker, const Instruction& at, const std::function<bool()>& ready,
@@ -122,6 +142,8 @@ class Run {
   std::condition_variable changed_;
   std::map<Channel, std::deque<Instruction>> channels_;
   std::vector<Wait> waits_;
+  std::vector<std::ptrdiff_t> stages_;  // of each worker
+  std::vector<std::ptrdiff_t> steps_;   // ST that it has reached
   std::size_t running_ = 0;
   bool over_ = false;
   TableRun result_;

@@ -1,4 +1,5 @@
-// Runs a table for real: a thread a worker and bounded channels, nothing but transfers and order.
+// Runs a table for real: a thread a worker and bounded channels, nothing but transfers, order, and
+// the meeting of all workers at the last ST of a window.
 #pragma once
 
 #include <string>
