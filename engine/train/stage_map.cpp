@@ -55,7 +55,6 @@ StageMap map_stages(const Network& network, const std::vector<int>& cuts, const 
     stage.parameters = names_of(NetworkSlice(network, stage.first, stage.end).named_parameters());
   }
   for (const auto& [name, tensor] : network.state_dict()) map.state.push_back(name);
-  map.parameters = names_of(network.named_parameters());
   map.parameter_values = values_in(network.named_parameters());
   map.buffer_values = values_in(network.named_buffers());
   return map;

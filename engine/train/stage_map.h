@@ -27,9 +27,8 @@ struct StageEntry {
 
 struct StageMap {
   std::vector<StageEntry> stages;
-  std::vector<std::string> state;       ///< names of the whole network's state, in order
-  std::vector<std::string> parameters;  ///< names, in order
-  std::int64_t parameter_values = 0;    ///< elements of all parameters
+  std::vector<std::string> state;     ///< names of the whole network's state, in order
+  std::int64_t parameter_values = 0;  ///< elements of all parameters
   std::int64_t buffer_values = 0;
 
   int count() const { return static_cast<int>(stages.size()); }

@@ -48,7 +48,7 @@ void StageWorker::begin(const WindowWork& work) {
     held->optimizer->set_lr(work.window.lr);
   }
   // A worker whose stages see no images needs no batch.
-  if (!is_here(0) && !has_last_stage()) {
+  if (!setup_.layout.holds_first_stage(rank_) && !setup_.layout.holds_last_stage(rank_)) {
     for (std::int64_t i = 0; i < std::ssize(work.window.shares); ++i) work.feed.done(i);
     batches_done_ = std::ssize(work.window.shares);
   }
@@ -131,7 +131,8 @@ void StageWorker::forward(const WindowWork& work, const Instruction& at) {
   }
   clock_.enter(WorkerState::host, at);
   if (!is_last) pass_on(own, k, std::move(outputs));
-  const bool last_with_images = is_last || (at.stage == 0 && !has_last_stage());
+  const bool last_with_images =
+      is_last || (at.stage == 0 && !setup_.layout.holds_last_stage(rank_));
   if (last_with_images && work.plan.closes_batch(k)) finish_batches(work, work.plan.at(k).batch);
 }
 

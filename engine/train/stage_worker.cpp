@@ -80,10 +80,6 @@ bool StageWorker::is_last_stage(int stage) const {
   return stage + 1 == setup_.map.count();
 }
 
-bool StageWorker::has_last_stage() const {
-  return is_here(setup_.map.count() - 1);
-}
-
 void StageWorker::synchronize() const {
   current_stream(options_.device).synchronize();
 }

@@ -106,7 +106,6 @@ class StageWorker {
   using See = std::function<void(int k, const std::vector<Tensor>& inputs, const Tensor& output)>;
 
   bool is_last_stage(int stage) const;
-  bool has_last_stage() const;
   Held& held(int stage);
   bool is_here(int stage) const;
   /// Outputs of a forward to the next stage, here or elsewhere.

@@ -66,17 +66,4 @@ Schedule make_schedule(const ScheduleRequest& request) {
   return expand(compute, {request.gradient_after_weight});
 }
 
-std::vector<int> with_images(const std::vector<std::vector<std::int64_t>>& images) {
-  std::size_t most = 0;
-  for (const auto& replica : images) most = std::max(most, replica.size());
-  std::vector<int> ids;
-  for (std::size_t k = 0; k < most; ++k) {
-    const bool any = std::any_of(images.begin(), images.end(), [&](const auto& replica) {
-      return k < replica.size() && replica[k] > 0;
-    });
-    if (any) ids.push_back(static_cast<int>(k));
-  }
-  return ids;
-}
-
 }  // namespace convoy

@@ -63,8 +63,4 @@ struct ScheduleRequest {
 /// shape that the schedule does not take.
 Schedule make_schedule(const ScheduleRequest& request);
 
-/// Ids of the micro-batches that have images on some replica: `images[replica][k]`, lists of any
-/// length. Those empty on all are struck out of the table.
-std::vector<int> with_images(const std::vector<std::vector<std::int64_t>>& images);
-
 }  // namespace convoy

@@ -63,8 +63,6 @@ class TensorReceiver {
   /// Waits for the next message and makes its tensors on `device`, in the layout that they had.
   /// `communication` with both values unless it is what was expected.
   ReceivedTensors receive(const ExpectedTensors& expected, const Device& device);
-  /// Whether a message lies ready.
-  bool ready() { return link_.ready(); }
 
  private:
   LinkReceiver link_;

@@ -119,12 +119,9 @@ TEST_CASE("1f1b takes a warm-up of its own") {
   for (int r = 0; r < 4; ++r) CHECK(live_micro_batches(schedule, r) == 7 - 2 * r);
 }
 
-TEST_CASE("Micro-batches that are empty on all replicas are struck out") {
-  const std::vector<int> ids = with_images({{3, 0, 2, 0}, {2, 0, 0, 0, 0}, {}});
-  CHECK(ids == std::vector<int>{0, 2});
-  CHECK(with_images({{1, 1}, {0, 0, 4}}) == std::vector<int>{0, 1, 2});
+TEST_CASE("Micro-batches keep their ids where some are struck out") {
   ScheduleRequest request = request_of("fill-drain", 1, 1);
-  request.micro_batches = ids;
+  request.micro_batches = {0, 2};
   CHECK(write_schedule(make_schedule(request)) ==
         "F 0.0  F 0.2  I 0.0  W 0.0  I 0.2  W 0.2  AR 0  ST 0\n");
 }
