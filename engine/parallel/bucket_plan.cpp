@@ -22,8 +22,4 @@ BucketPlan plan_buckets(const std::vector<std::int64_t>& bytes, const BucketLimi
   return plan;
 }
 
-double bucket_bytes(double bytes, double largest, const BucketLimits& limits) {
-  return std::min(bytes, static_cast<double>(limits.first + limits.rest) + 2 * largest);
-}
-
 }  // namespace convoy

@@ -6,6 +6,7 @@
 //     ...
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -20,7 +21,9 @@ struct BucketLimits {
 
 /// The most that buckets hold beside the gradients that they are to replace, for `bytes` of
 /// gradients, the largest of `largest` bytes: two are on their way at a time.
-double bucket_bytes(double bytes, double largest, const BucketLimits& limits = {});
+inline double bucket_bytes(double bytes, double largest, const BucketLimits& limits = {}) {
+  return std::min(bytes, static_cast<double>(limits.first + limits.rest) + 2 * largest);
+}
 
 /// Places of tensors, by their places in the model, in the order in which a bucket takes them.
 using BucketPlan = std::vector<std::vector<std::size_t>>;

@@ -58,6 +58,7 @@ class Stages(StagesTest):
         for worker in bubble["workers"]:
             self.assertAlmostEqual(sum(worker["shares"].values()), 1, places=6)
             self.assertGreater(worker["seconds"]["forward"], 0)
+            self.assertGreater(worker["predicted_peak_bytes"], 0.95 * worker["peak_bytes"])
             self.assertGreater(worker["predicted"]["forward"], 0)
             self.assertGreater(worker["peak_bytes"], 1e6)
         self.assertGreater(bubble["predicted_step_s"], 0)
@@ -138,6 +139,8 @@ class Memory(StagesTest):
         text = self.good(1, 2, *words, "--stages", "2")  # cut by what was measured
         self.assertEqual(len(lines_of(text, "step")), 2)
         self.assertRegex(lines_of(text, "run")[0]["cut"], "^layer[34]")
+        refused = self.bad(7, "resource: ", 1, 2, *words, *TWO)  # cut by hand: before the first step
+        self.assertRegex(refused, r"worker 1 needs \d+ bytes at [FIW] 1\.\d .*, its cap is 115343360")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ struct PartitionTask {
   int candidates = 20;  ///< cuts that are simulated
   bool recompute = false;
   /// Adds what nodes `first` to `end` - 1 on a device of a kind cost beside their times: optimizer
-  /// and all-reduce. For the simulation alone.
+  /// and all-reduce, which take time and memory. The cuts are chosen without those seconds.
   std::function<void(int first, int end, int device, StageCost& cost)> add_window_end = {};
 };
 

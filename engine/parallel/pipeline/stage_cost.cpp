@@ -20,7 +20,7 @@ PhaseTimes mix(const PhaseTimes& a, const PhaseTimes& b, double share) {
 }  // namespace
 
 PhaseTimes times_at(const StageCost& cost, std::int64_t images) {
-  if (images <= 0) return {};  // a replica without images has measured nothing
+  if (images <= 0) return {};
   CONVOY_CHECK(!cost.times.empty(), "stage cost: no measured times");
   const auto above = cost.times.lower_bound(images);
   if (above != cost.times.end() && above->first == images) return above->second;

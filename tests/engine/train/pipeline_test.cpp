@@ -385,3 +385,37 @@ TEST_CASE("a step's states are its wall time") {
     CHECK(total(account.measured) > 0);
   }
 }
+
+TEST_CASE("The memory of each worker is known before the first step, and bits stay as they are") {
+  PipelineCase each;
+  each.model = "resnet18";
+  each.image_size = 32;
+  each.workers = 2;
+  each.batches = {8};
+  each.rule = {.size = 2};
+  each.steps = 2;
+  const auto forecast_of = [](const PipelineCase& one) {
+    INFO(describe(one));
+    RunningPipeline pipeline(one);
+    pipeline.runner->prepare({{{8}}});
+    std::vector<double> losses, forecasts;
+    for (int step = 1; step <= one.steps; ++step) {
+      losses.push_back(pipeline.step(one, step).loss);
+    }
+    const WorkersEvent event = pipeline.runner->account();  // before others use the device
+    CHECK(losses == run_alone(one).losses);
+    for (const WorkerAccount& account : event.workers) {
+      CHECK(account.predicted_peak_bytes >= 0.95 * account.peak_bytes);
+      CHECK(account.predicted_peak_bytes <= 1.3 * account.peak_bytes);
+      forecasts.push_back(account.predicted_peak_bytes);
+    }
+    REQUIRE(forecasts.size() == 2);
+    return forecasts;
+  };
+  const std::vector<double> kept = forecast_of(each);
+  each.recompute = true;
+  CHECK(forecast_of(each).front() < kept.front());
+  each.recompute = false;
+  each.schedule.name = "zb-h1";
+  forecast_of(each);
+}
