@@ -130,7 +130,7 @@ void SplitBench::choose_splits() {
     CONVOY_CHECK(split >= 1 && split < batch(),
                  "--splits {}: a micro-batch has at least 1 image and fewer than the batch of {}",
                  split, batch());
-    check_batch_norm(*network_, settings_.bn, smallest_group(split), *settings_.image_size);
+    check_batch_norm(*network_, settings_, smallest_group(split), *settings_.image_size);
   }
 }
 

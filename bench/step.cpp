@@ -99,7 +99,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   const TrainingJob job = job_of(options, image_size);
   const Division division = division_of(job.settings, ranks.replicas());
   const EpochPlan plan{images, images, 1};
-  check_batch_norm(*job.network, job.settings.bn, plan.smallest_group(division), image_size);
+  check_batch_norm(*job.network, job.settings, plan.smallest_group(division), image_size);
   std::unique_ptr<StepRunner> runner = make_runner(job);
   DeviceContext& device = context(job.settings.devices[0]);
   const std::vector<std::int64_t> shares = shares_of(images, ranks.replicas());

@@ -56,7 +56,11 @@ std::string read_schedule(const Value& value) {
 
 std::string read_stages(const Value& value) {
   if (value.text == "auto") return value.text;
-  return std::to_string(read_integer(value, kCount));
+  try {
+    return std::to_string(read_integer(value, kCount));
+  } catch (const Error& error) {
+    CONVOY_FAIL(usage, "{} or auto", error.text());
+  }
 }
 
 std::string read_resume(const Value& value) {
@@ -181,7 +185,7 @@ std::vector<Flag> layout_flags() {
        integer(&Settings::stages_per_worker, kCount), ""},
       {"micro-batch-size", group, "N", "images of a micro-batch", kRare,
        integer(&Settings::micro_batch_size, kCount), "the replica's batch"},
-      {"micro-batches", group, "N", "micro-batches of a step", kRare,
+      {"micro-batches", group, "N", "micro-batches of a replica's share of a batch", kRare,
        integer(&Settings::micro_batches, kCount), "1"},
       {"recompute", group, "", "keep no activations, compute them again for backward", kRare,
        toggle(&Settings::recompute), ""},

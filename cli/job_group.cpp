@@ -46,7 +46,10 @@ int JobGroup::run(const std::function<int()>& work) {
     Error error = to_error(std::current_exception());
     const bool told = error.rank().has_value() || world_.size == 1;
     const Error first = group_->fail(told ? error : error.with_rank(group_->first_rank()));
-    leave(first, std::move(group_));
+    // There is no other rank whose flags might be wrong.
+    const bool plain = world_.launcher.empty() && !error.rank() &&
+                       error.kind() == ErrorKind::usage && first.text() == error.text();
+    leave(plain ? error : first, std::move(group_));
   }
 }
 

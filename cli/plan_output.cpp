@@ -229,25 +229,6 @@ void add_pipeline(const PlanReport& report, const PlanCandidate& pipeline,
   add_table_of(report, pipeline, lines);
 }
 
-// Forecast and measured, side by side.
-void add_timed(const PlanReport& report, std::vector<std::string>& lines) {
-  if (report.timed.empty()) return;
-  lines.emplace_back();
-  lines.push_back(fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", "timed", "forecast", "median",
-                              "spread", "off by"));
-  for (const TimedLayout& timed : report.timed) {
-    const PlanCandidate& candidate = report.candidates[timed.layout.place];
-    const std::string schedule =
-        candidate.stages > 1 ? fmt::format(", {}", schedule_text(candidate)) : "";
-    const std::string name =
-        fmt::format("{}{}, {}", name_of(candidate), schedule, images_text(candidate));
-    lines.push_back(fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", name,
-                                time_text(timed.layout.forecast_s), time_text(timed.median_s),
-                                time_text(timed.spread_s),
-                                share_text(timed.layout.forecast_s / timed.median_s - 1)));
-  }
-}
-
 std::string lost_by(const PlanCandidate& candidate) {
   return fmt::format("{} of its workers' time waiting and {} in all-reduces",
                      share_text(candidate.bubble), share_text(candidate.all_reduce));
@@ -304,6 +285,25 @@ JsonObject head_of(const PlanReport& report) {
 
 }  // namespace
 
+std::string candidate_text(const PlanCandidate& candidate) {
+  const std::string schedule =
+      candidate.stages > 1 ? fmt::format(", {}", schedule_text(candidate)) : "";
+  return fmt::format("{}{}, {}", name_of(candidate), schedule, images_text(candidate));
+}
+
+std::vector<std::string> timed_text(const std::vector<PlanCandidate>& candidates,
+                                    const std::vector<TimedLayout>& timed) {
+  std::vector<std::string> lines = {fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", "timed",
+                                                "forecast", "median", "spread", "off by")};
+  for (const TimedLayout& one : timed) {
+    lines.push_back(
+        fmt::format("{:<72}{:>11}{:>11}{:>10}{:>9}", candidate_text(candidates[one.layout.place]),
+                    time_text(one.layout.forecast_s), time_text(one.median_s),
+                    time_text(one.spread_s), share_text(one.layout.forecast_s / one.median_s - 1)));
+  }
+  return lines;
+}
+
 std::vector<std::string> cut_names(const PlanReport& report, const PlanCandidate& candidate) {
   std::vector<std::string> names;
   for (int place : places_of(report.profile, candidate.node_ends)) {
@@ -356,7 +356,12 @@ std::vector<std::string> plan_text(const PlanReport& report) {
   if (const PlanCandidate* pipeline = best_pipeline(report)) {
     add_pipeline(report, *pipeline, lines);
   }
-  add_timed(report, lines);
+  if (!report.timed.empty()) {
+    lines.emplace_back();
+    for (std::string& line : timed_text(report.candidates, report.timed)) {
+      lines.push_back(std::move(line));
+    }
+  }
   lines.emplace_back();
   const double seconds = seconds_of(report, report.best);
   lines.push_back(fmt::format("recommended: {}, {} a step, {} images/s", report.best.layout,

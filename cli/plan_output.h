@@ -34,6 +34,12 @@ std::string flags_of(const PlanReport& report, const PlanCandidate& candidate);
 /// parallel layout lose, and why a faster pipeline is not taken.
 std::string reason_of(const PlanReport& report);
 
+/// "pipeline, 2 stages, zb-h1, 4 images x4".
+std::string candidate_text(const PlanCandidate& candidate);
+/// A table of forecast and measured times, with a head.
+std::vector<std::string> timed_text(const std::vector<PlanCandidate>& candidates,
+                                    const std::vector<TimedLayout>& timed);
+
 /// Lines to print, without line breaks at their ends.
 std::vector<std::string> plan_text(const PlanReport& report);
 std::vector<std::string> plan_json(const PlanReport& report);

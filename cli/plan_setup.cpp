@@ -1,10 +1,14 @@
 #include "cli/plan_setup.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "bench/timed_plan.h"
+#include "cli/plan_output.h"
 #include "cli/read_options.h"
 #include "cli/run_setup.h"
+#include "cli/setup.h"
 #include "cli/value.h"
 #include "engine/nn/slice.h"
 #include "engine/train/batch_plan.h"
@@ -19,7 +23,7 @@ void check_no_table(const Settings& settings) {
   CONVOY_CHECK(
       !schedule_is_file(settings),
       "--schedule {}: planning takes the schedules that it knows by name, a table fits one "
-      "layout alone; convoy bench step --stages S --schedule {} times it",
+      "layout alone; convoy train --stages S --schedule {} runs it and tells its time",
       settings.schedule, settings.schedule);
 }
 
@@ -63,6 +67,18 @@ std::vector<int> given_cuts(const Settings& settings, const Network& network) {
   return places;
 }
 
+void tell_measuring(const Ranks& ranks) {
+  if (!ranks.leads()) return;
+  print_notes({fmt::format("plan: measures layers and links of {} worker{}", ranks.workers(),
+                           ranks.workers() == 1 ? "" : "s")});
+}
+
+void tell_timing(const Ranks& ranks, const LocalPlan& plan) {
+  if (!ranks.leads()) return;
+  print_notes({fmt::format("plan: runs the best of {} candidate{}", plan.candidates.size(),
+                           plan.candidates.size() == 1 ? "" : "s")});
+}
+
 void settle_layout(Options& options, TrainingJob& job) {
   Settings& settings = options.settings;
   if (settings.stages != "auto") return;
@@ -70,9 +86,16 @@ void settle_layout(Options& options, TrainingJob& job) {
                settings.cut);
   const Ranks ranks(job.group);
   const PlanTask task = plan_task_of(options, *job.network, ranks.workers());
+  tell_measuring(ranks);
   LocalPlan plan = plan_here(job, ranks, task);
+  tell_timing(ranks, plan);
   const std::vector<TimedLayout> timed = time_plan(job, ranks, plan, ranks.workers() == 1);
   const PlannedLayout& best = fastest_layout(timed).layout;
+  if (ranks.leads()) {
+    const PlanCandidate& taken = plan.candidates[best.place];
+    print_notes(timed_text(plan.candidates, timed));
+    print_notes({fmt::format("plan: takes {}", candidate_text(taken))});
+  }
   settings = job.settings = best.settings;
   job.warm_up = best.warm_up;
   job.settings_json = settings_json(options);

@@ -110,7 +110,8 @@ Progress ProgressBoard::read() const {
           since_.load(),
           step_seconds_.load(),
           static_cast<WaitIn>(wait_in_.load()),
-          at_.load()};
+          at_.load(),
+          kind_.load()};
 }
 
 }  // namespace convoy

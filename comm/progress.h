@@ -45,6 +45,7 @@ struct Progress {
   double step_seconds = 0;      ///< of whole steps of late, without waiting: a running mean
   WaitIn wait_in = WaitIn::collective;  ///< what the collective of that number is
   InstructionMark at;                   ///< of the activity in work, where it follows a schedule
+  int kind = 0;                         ///< workers of one kind do equal work in a step
 };
 
 /// Shared by one worker, its communicators and its watchdog. Thread-safe.
@@ -56,6 +57,8 @@ class ProgressBoard {
   void begin_step(std::int64_t step);
   /// The step is over; `busy_seconds` of it were the worker's own.
   void end_step(double busy_seconds);
+  /// Said once, before the first step, where not all workers do equal work.
+  void set_kind(int kind) { kind_.store(kind); }
   /// The worker begins the next instruction of its schedule.
   void begin_instruction(const InstructionMark& mark);
   /// Something got done.
@@ -76,6 +79,7 @@ class ProgressBoard {
   std::atomic<int> wait_in_{0};
   std::atomic<InstructionMark> at_{InstructionMark{}};
   static_assert(std::atomic<InstructionMark>::is_always_lock_free);
+  std::atomic<int> kind_{0};
   std::atomic<int> waits_{0};  // open ones: a worker's streams may wait side by side
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <map>
 
 namespace convoy {
 namespace {
@@ -169,12 +170,18 @@ std::string stuck_text(const Seen& one, const std::vector<Seen>& waiters, bool r
   const bool inside = progress.activity == Activity::waiting;
   const bool behind = inside && !in_message(progress) && !in_message(others) &&
                       others.collective > progress.collective;
-  const std::string needed = inside ? "" : ", before " + collective(others);
-  return fmt::format("{}stuck {}{} {}{}, {}; {} wait{}{}",
-                     ranks ? "" : fmt::format("worker {} ", one.number), doing(progress), needed,
-                     since(one.still(time.now), time), silence_text(one, time.now),
-                     place_of(*one.process), subjects(waiters, ranks),
-                     waiters.size() == 1 ? "s" : "", behind ? " in " + collective(others) : "");
+  // A message is the waiter's own affair; a collective is everybody's.
+  const bool message = in_message(others);
+  const std::string needed = inside || message ? "" : ", before " + collective(others);
+  std::string where;
+  if (behind || message) where = " in " + collective(others);
+  if (message && waiters.size() > 1) {
+    where = fmt::format(", {}{}", subjects({waiters.front()}, ranks), where);
+  }
+  return fmt::format(
+      "{}stuck {}{} {}{}, {}; {} wait{}{}", ranks ? "" : fmt::format("worker {} ", one.number),
+      doing(progress), needed, since(one.still(time.now), time), silence_text(one, time.now),
+      place_of(*one.process), subjects(waiters, ranks), waiters.size() == 1 ? "s" : "", where);
 }
 
 /// The workers with the lowest number of collectives, of those that all wait.
@@ -240,6 +247,24 @@ std::optional<Error> find_stuck(const std::vector<ProcessState>& processes, cons
   return {};
 }
 
+/// Of workers that do equal work.
+std::optional<SlowWorker> slowest_of(std::vector<Seen>& seen, bool ranks) {
+  if (seen.size() < 2) return {};
+  std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {
+    return a.worker->progress.step_seconds < b.worker->progress.step_seconds;
+  });
+  const double median = seen[(seen.size() - 1) / 2].worker->progress.step_seconds;
+  const Seen& last = seen.back();
+  const double slowest = last.worker->progress.step_seconds;
+  if (slowest <= kSlow * median || slowest - median < kWorthTelling) return {};
+  const std::string who = subjects({last}, ranks);
+  return SlowWorker{
+      last.number, last.worker->progress.step,
+      fmt::format("{} is slow: {:.3g} s of its own work in a step, {:.1f} times the median of "
+                  "{:.3g} s; {}",
+                  who, slowest, slowest / median, median, place_of(*last.process))};
+}
+
 }  // namespace
 
 void take_report(ProcessState& process, const std::vector<Progress>& reports, double now) {
@@ -276,24 +301,15 @@ std::optional<std::string> find_warning(const std::vector<ProcessState>& process
 }
 
 std::optional<SlowWorker> find_slow(const std::vector<ProcessState>& processes) {
-  std::vector<Seen> seen;
+  std::map<int, std::vector<Seen>> kinds;
   for (const Seen& one : all_workers(processes)) {
-    if (one.worker->progress.step_seconds > 0) seen.push_back(one);
+    const Progress& progress = one.worker->progress;
+    if (progress.step_seconds > 0) kinds[progress.kind].push_back(one);
   }
-  if (seen.size() < 2) return {};
-  std::sort(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {
-    return a.worker->progress.step_seconds < b.worker->progress.step_seconds;
-  });
-  const double median = seen[(seen.size() - 1) / 2].worker->progress.step_seconds;
-  const Seen& last = seen.back();
-  const double slowest = last.worker->progress.step_seconds;
-  if (slowest <= kSlow * median || slowest - median < kWorthTelling) return {};
-  const std::string who = subjects({last}, one_worker_each(processes));
-  return SlowWorker{
-      last.number, last.worker->progress.step,
-      fmt::format("{} is slow: {:.3g} s of its own work in a step, {:.1f} times the median of "
-                  "{:.3g} s; {}",
-                  who, slowest, slowest / median, median, place_of(*last.process))};
+  for (auto& [kind, seen] : kinds) {
+    if (auto slow = slowest_of(seen, one_worker_each(processes))) return slow;
+  }
+  return {};
 }
 
 std::string list_ranks(const std::vector<int>& ranks) {

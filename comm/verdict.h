@@ -64,7 +64,7 @@ std::optional<Error> find_failure(const std::vector<ProcessState>& processes,
 std::optional<std::string> find_warning(const std::vector<ProcessState>& processes,
                                         const JudgeTime& time);
 
-/// A worker whose own part of a step takes more than 1.5 times the median.
+/// A worker whose own part of a step takes more than 1.5 times the median of those of its kind.
 struct SlowWorker {
   int worker = 0;
   std::int64_t step = 0;

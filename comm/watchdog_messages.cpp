@@ -123,6 +123,7 @@ Progress unpack_progress(Unpacker& in) {
   progress.at.stage = static_cast<std::uint16_t>(in.number(0, 65535));
   progress.at.micro_batch =
       static_cast<std::int32_t>(in.number(-1, std::numeric_limits<std::int32_t>::max()));
+  progress.kind = static_cast<int>(in.number(0, std::numeric_limits<std::int32_t>::max()));
   return progress;
 }
 
@@ -167,7 +168,7 @@ std::string pack(const std::vector<Progress>& reports) {
     out.number(static_cast<std::int64_t>(one.beats)).real(one.since).real(one.step_seconds);
     out.number(static_cast<int>(one.wait_in));
     for (char letter : one.at.op) out.number(letter);
-    out.number(one.at.stage).number(one.at.micro_batch);
+    out.number(one.at.stage).number(one.at.micro_batch).number(one.kind);
   }
   return out.done();
 }
@@ -175,7 +176,7 @@ std::string pack(const std::vector<Progress>& reports) {
 std::vector<Progress> unpack_reports(const std::string& body) {
   Unpacker in(body);
   std::vector<Progress> reports;
-  for (std::int64_t left = in.count(88); left > 0; --left) reports.push_back(unpack_progress(in));
+  for (std::int64_t left = in.count(96); left > 0; --left) reports.push_back(unpack_progress(in));
   in.end();
   return reports;
 }

@@ -88,8 +88,30 @@ void replace_namesake(TemporaryPath& temporary, const std::string& folder,
       fmt::format("{} moved aside to {}: {}", printable(folder), printable(aside), reason));
 }
 
-bool same_manifest(const std::string& a, const std::string& b) {
-  return load_manifest(a) == load_manifest(b);
+// "--batch 8, now 4, --log ..."; settings as JSON.
+std::string different_settings(const Manifest& before, const Manifest& now) {
+  std::map<std::string, std::string> all = before.settings;
+  all.insert(now.settings.begin(), now.settings.end());
+  const auto value = [](const Manifest& manifest, const std::string& name) {
+    const auto found = manifest.settings.find(name);
+    return found == manifest.settings.end() ? "unset" : found->second;
+  };
+  std::string text;
+  for (const auto& [name, any] : all) {
+    const std::string old = value(before, name), after = value(now, name);
+    if (old == after) continue;
+    text += fmt::format("{}--{} {} (now {})", text.empty() ? "" : ", ", name, old, after);
+  }
+  return text;
+}
+
+/// How the whole state of a namesake differs from the one to be saved; empty: not at all.
+std::string difference(const Manifest& before, const Manifest& now) {
+  if (before == now) return "";
+  if (before.files != now.files) return "it holds another state of the same step";
+  const std::string settings = different_settings(before, now);
+  return fmt::format("its weights are the same, but it has other {}",
+                     settings.empty() ? "figures of the run" : "settings: " + settings);
 }
 
 /// Gives the temporary folder, whole and on the disk, its name.
@@ -98,10 +120,10 @@ void publish(TemporaryPath& temporary, const std::string& folder, Notes& notes) 
     rename_path(temporary.path(), folder);
     return temporary.keep();
   }
-  const std::string reason = damage(folder, verify_checkpoint);
-  if (!reason.empty()) return replace_namesake(temporary, folder, reason, notes);
-  if (same_manifest(folder, temporary.path())) return;  // the very state is there already
-  replace_namesake(temporary, folder, "it holds another state of the same step", notes);
+  std::string reason = damage(folder, verify_checkpoint);
+  if (reason.empty()) reason = difference(load_manifest(folder), load_manifest(temporary.path()));
+  if (reason.empty()) return;  // the very state is there already
+  replace_namesake(temporary, folder, reason, notes);
 }
 
 void clean_leftovers(const std::string& dir) {

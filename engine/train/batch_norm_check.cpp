@@ -5,8 +5,19 @@
 
 namespace convoy {
 
-void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
+namespace {
+
+std::string flags_of_micro_batches(const Settings& settings) {
+  if (settings.micro_batches) return "fewer --micro-batches or another --batch";
+  if (settings.micro_batch_size) return "another --micro-batch-size or --batch";
+  return "another --batch";
+}
+
+}  // namespace
+
+void check_batch_norm(const Network& network, const Settings& settings, std::int64_t images,
                       std::int64_t image_size) {
+  const std::string& mode = settings.bn;
   if (mode == "frozen") return;
   const bool synced = mode == "sync" || mode == "deferred+sync";
   const std::vector<Shape> outputs = network.output_shapes(images, image_size);
@@ -15,8 +26,9 @@ void check_batch_norm(const Network& network, const std::string& mode, std::int6
     const Shape& y = outputs[i];
     CONVOY_CHECK(y.count() > y[1],
                  "batch norm {}: 1 value per channel: a micro-batch of {} image{} and maps of "
-                 "{}x{}; take another --batch, a larger --image-size{}",
+                 "{}x{}; take {}, a larger --image-size{}",
                  network.layers()[i].name, images, synced ? " over all replicas" : "", y[2], y[3],
+                 flags_of_micro_batches(settings),
                  synced ? "" : ", or --bn sync over several replicas");
   }
 }

@@ -48,7 +48,7 @@ void RunPlan::set_length(const ProgressState& state) {
 }
 
 void RunPlan::check_groups(const EpochPlan& plan) const {
-  check_batch_norm(*job_.network, settings_.bn, plan.smallest_group(division_), job_.image_size);
+  check_batch_norm(*job_.network, settings_, plan.smallest_group(division_), job_.image_size);
 }
 
 // Whole windows, and the last one of this epoch and of whole ones.

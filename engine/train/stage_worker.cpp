@@ -50,6 +50,7 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
                     : group_.split_host(setup.layout.position_of(rank_), replica_)),
       links_(*edges_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
       agreement_(group_, setup.layout, setup.map) {
+  board_.set_kind(setup.layout.position_of(rank_));
   for (int stage : setup.layout.stages_of(rank_)) {
     const StageEntry& entry = setup.map.stages[static_cast<std::size_t>(stage)];
     auto slice = std::make_shared<NetworkSlice>(*parts.network, entry.first, entry.end);

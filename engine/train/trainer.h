@@ -65,8 +65,8 @@ DataPair open_rows(const Settings& settings, std::int64_t features, std::int64_t
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job);
 
 /// `usage` if a batch norm would see one value per channel in a micro-batch of `images` images:
-/// layer, images and sizes are named.
-void check_batch_norm(const Network& network, const std::string& mode, std::int64_t images,
+/// layer, images, sizes and the flags to change are named.
+void check_batch_norm(const Network& network, const Settings& settings, std::int64_t images,
                       std::int64_t image_size);
 
 /// The fewest images that a micro-batch may have in training: 2 where the network's maps shrink to

@@ -70,7 +70,13 @@ Schedule WindowTables::make(int micro_batches) const {
 
 void WindowTables::prove(const Schedule& schedule, int micro_batches) const {
   if (micro_batches == 0) return;
-  verify_schedule(schedule, {layout_.stages(), {first_ids(micro_batches)}}, {.capacity = slots_});
+  try {
+    verify_schedule(schedule, {layout_.stages(), {first_ids(micro_batches)}}, {.capacity = slots_});
+  } catch (const Error& error) {
+    constexpr std::string_view kAnyTable = "schedule: ";
+    if (!options_.table || !error.text().starts_with(kAnyTable)) throw;
+    CONVOY_FAIL(usage, "{}: {}", options_.table_source, error.text().substr(kAnyTable.size()));
+  }
   const std::vector<int> owners = stage_owners(schedule);
   for (int stage = 0; stage < layout_.stages(); ++stage) {
     const int owner = owners.at(static_cast<std::size_t>(stage));

@@ -216,7 +216,8 @@ TEST_CASE("flags: values out of range or unknown") {
         "--image-size: 70000 is out of range, expected 1 to 16384");
   CHECK(error({"--comm-timeout", "0"}) ==
         "--comm-timeout: 0 is out of range, expected more than 0");
-  CHECK(error({"--stages", "0"}) == "--stages: 0 is out of range, expected 1 to 2147483647");
+  CHECK(error({"--stages", "0"}) ==
+        "--stages: 0 is out of range, expected 1 to 2147483647 or auto");
   CHECK(error({"--optimizer", "adam"}) ==
         "--optimizer: \"adam\" is unknown, expected one of sgd, lars, adamw; did you mean adamw?");
   CHECK(error({"--schedule", "1f1c"}).find("did you mean 1f1b?") != std::string::npos);

@@ -242,7 +242,7 @@ class Failures(MpiTest):
         done = mpirun("-n", "1", *run, "cpu:0", ":", "-n", "1", *run, "ref:0")
         self.assertEqual(done.returncode, 2, done.stderr)
         self.assertIn("kind of --devices is 'cpu' on rank 0, 'ref' on rank 1", done.stderr)
-        self.bad(2, "[rank 0] usage: --devices: cpu:0 and ref:0", 1, 1, *TOY, "--devices", "cpu:0,ref:0")
+        self.bad(2, "usage: --devices: cpu:0 and ref:0", 1, 1, *TOY, "--devices", "cpu:0,ref:0")
 
 
 if __name__ == "__main__":

@@ -74,11 +74,12 @@ class Stages(StagesTest):
         words = [*RESNET, "--micro-batches", "3", "--steps", "1"]
         alone = self.losses(self.good(1, 1, *words))
         self.assertEqual(self.losses(self.good(1, 2, *words, *TWO, "--schedule", path)), alone)
-        self.assertIn("3 micro-batches", self.bad(2, "[rank 0] usage: " + path, 1, 2, *words, *TWO, "--schedule", path,
+        self.assertIn("3 micro-batches", self.bad(2, "usage: " + path, 1, 2, *words, *TWO, "--schedule", path,
                                                    "--micro-batches", "4"))
         with open(path, "w", encoding="utf-8") as file:
             file.write(table.replace("SG 1.1", "SG 1.2"))
-        self.assertIn("SG 1.1 of worker 1 is missing", self.bad(2, "[rank 0] usage: ", 1, 2, *words, *TWO, "--schedule", path))
+        self.assertIn("SG 1.1 of worker 1 is missing", self.bad(2, f"usage: {path}: ", 1, 2, *words, *TWO, "--schedule", path))
+        self.bad(2, f"[rank 0] usage: {path}: ", 2, 1, *words, *TWO, "--schedule", path)
 
     def test_labels_of_images_passed_over_are_left_out(self):
         for part in ("train", "val"):
@@ -99,9 +100,11 @@ class Stages(StagesTest):
         self.assertEqual(done.stderr.count("skipped 2 of 12"), 1, done.stderr)
 
     def test_layouts_that_do_not_fit_are_told(self):
-        self.assertIn("there are 2 worker(s)", self.bad(2, "[rank 0] usage: --stages 3", 1, 2, *WORDS, "--stages", "3"))
-        self.assertIn("has no layer nowhere", self.bad(2, "[rank 0] usage: ", 1, 2, *WORDS, "--stages", "2", "--cut", "nowhere"))
-        self.assertIn("cannot be read", self.bad(2, "[rank 0] usage: --schedule ./none", 1, 2, *WORDS, *TWO,
+        self.assertIn("take fewer --micro-batches or another --batch",
+                      self.bad(2, "usage: batch norm ", 1, 2, *RESNET, *TWO, "--micro-batches", "8"))
+        self.assertIn("there are 2 worker(s)", self.bad(2, "usage: --stages 3", 1, 2, *WORDS, "--stages", "3"))
+        self.assertIn("has no layer nowhere", self.bad(2, "usage: ", 1, 2, *WORDS, "--stages", "2", "--cut", "nowhere"))
+        self.assertIn("cannot be read", self.bad(2, "usage: --schedule ./none", 1, 2, *WORDS, *TWO,
                                                  "--schedule", "./none"))
 
 

@@ -94,6 +94,8 @@ class Trained(unittest.TestCase):
                    "8", "--steps", "2", "--devices", "cpu:0,cpu:1", "--threads", "1", "--json", *flags]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=environment(), check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
+        told = "convoy: plan: measures layers and links of 2 workers\n" in done.stderr
+        self.assertEqual((told, "convoy: plan: takes " in done.stderr), ("auto" in flags, "auto" in flags), done.stderr)
         return [json.loads(line) for line in done.stdout.splitlines()]
 
     def test_the_planned_layout_is_told_and_trains_as_given_by_hand(self):
@@ -167,7 +169,7 @@ class Refused(unittest.TestCase):
         self.check(["--cluster", "/nowhere.toml"], "--cluster: cannot read /nowhere.toml")
         self.check(["--stages", "3", "--devices", "cpu:0,cpu:1"], "--stages 3", "2 worker(s)")
         self.check(["--cut", "layer3"], "--cut layer3", "--stages")
-        self.check(["--stages", "2", "--schedule", "my.txt"], "--schedule my.txt: planning", "convoy bench step")
+        self.check(["--stages", "2", "--schedule", "my.txt"], "--schedule my.txt: planning", "convoy train --stages S")
         self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "layer9"], "resnet50 has no layer layer9")
         self.check(["--cluster", CLUSTER, "--stages", "2", "--cut", "bn1"], "does not begin a node")
 

@@ -219,7 +219,7 @@ class Information(ProcessTest):
         table = self.good(*quick, "--splits", "4").splitlines()  # one device: nothing is split
         self.assertEqual([line.split()[:2] for line in table[1:]], [["mode", "split"], ["single", "8"], ["single", "4"]])
         self.assertIn("--splits 8", self.bad(2, "usage", *quick, "--splits", "8"))
-        self.assertIn("3 stages", self.bad(2, "[rank 0] usage", *quick, "--devices", "cpu:0,cpu:1",
+        self.assertIn("3 stages", self.bad(2, "usage", *quick, "--devices", "cpu:0,cpu:1",
                                            "--cut", "layer2,layer3"))
         self.assertIn("1 value per channel", self.bad(2, "usage", *quick, "--splits", "3,1"))
 

@@ -113,10 +113,12 @@ TEST_CASE("a report keeps the instruction on its way to the judge") {
   Progress progress;
   progress.wait_in = WaitIn::message;
   progress.at = {{'F'}, 65535, 2000000000};
+  progress.kind = 63;
   const std::vector<Progress> got = unpack_reports(pack(std::vector<Progress>{progress, {}}));
   REQUIRE(got.size() == 2);
   CHECK(to_text(got[0].at) == "F 65535.2000000000");
   CHECK_FALSE(got[1].at);
+  CHECK(got[0].kind == 63);
 }
 
 TEST_CASE("verdict: workers of a pipeline are named with their instructions") {
@@ -128,13 +130,17 @@ TEST_CASE("verdict: workers of a pipeline are named with their instructions") {
     return process;
   };
   const ProcessState first = in(0, Activity::waiting, {{'R', 'G'}, 0, 3});
-  CHECK(verdict({first, in(1, Activity::computing, {{'F'}, 1, 4})}) ==
-        "[rank 1] communication: stuck in F 1.4 of step 5, before RG 0.3 of step 5 since 14:02:07 "
-        "(60 s), host n1, pid 4709; rank 0 waits");
+  CHECK(
+      verdict({first, in(1, Activity::computing, {{'F'}, 1, 4})}) ==
+      "[rank 1] communication: stuck in F 1.4 of step 5 since 14:02:07 (60 s), host n1, pid 4709; "
+      "rank 0 waits in RG 0.3 of step 5");
+  CHECK(verdict({first, in(1, Activity::waiting, {{'R', 'G'}, 1, 4}),
+                 in(2, Activity::computing, {{'F'}, 2, 4})})
+            .ends_with("pid 4710; ranks 0,1 wait, rank 0 in RG 0.3 of step 5"));
   CHECK(verdict({silent(in(0, Activity::waiting, {{'S', 'A'}, 0, 3}), 60),
                  in(1, Activity::waiting, {{'R', 'A'}, 1, 3})}) ==
         "[rank 0] communication: stuck in SA 0.3 of step 5 since 14:02:07 (60 s), nothing heard of "
-        "it, host n1, pid 4708; rank 1 waits");
+        "it, host n1, pid 4708; rank 1 waits in RA 1.3 of step 5");
   CHECK(verdict({first, in(1, Activity::waiting, {{'R', 'A'}, 1, 4})}) ==
         "communication: all ranks 0,1 wait since 14:02:07 (60 s) and nothing arrives: a link "
         "between them is down; rank 0 in RG 0.3 of step 5, rank 1 in RA 1.4 of step 5");
@@ -205,11 +211,12 @@ TEST_CASE("verdict: a warning at half of the timeout") {
 }
 
 TEST_CASE("verdict: a slow worker is one above 1.5 times the median") {
-  auto steps = [](const std::vector<double>& seconds) {
+  auto steps = [](const std::vector<double>& seconds, int positions = 1) {
     std::vector<ProcessState> all;
     for (double s : seconds) {
       all.push_back(rank(static_cast<int>(all.size()), Activity::computing, 0));
       all.back().workers[0].progress.step_seconds = s;
+      all.back().workers[0].progress.kind = all.back().rank % positions;
     }
     return find_slow(all);
   };
@@ -222,8 +229,12 @@ TEST_CASE("verdict: a slow worker is one above 1.5 times the median") {
   CHECK(steps({0.2, 0.4}));
   CHECK(!steps({0.2, 0.3}));
   CHECK(!steps({0.2}));
-  CHECK(!steps({0.001, 0.004}));  // chance
-  CHECK(!steps({0, 0, 5}));       // others have not finished a step
+  CHECK(!steps({0.001, 0.004}));                       // chance
+  CHECK(!steps({0, 0, 5}));                            // others have not finished a step
+  CHECK(!steps({0.2, 0.5}, 2));                        // two stages
+  const auto replica = steps({0.2, 0.9, 0.45, 1}, 2);  // two replicas of two stages
+  REQUIRE(replica);
+  CHECK(replica->worker == 2);
 }
 
 TEST_CASE("a report that differs from the one before is progress") {

@@ -178,6 +178,23 @@ TEST_CASE("checkpoint: another state of the same step is kept aside", "[io][chec
   CHECK(load_checkpoint(folder / "step-4.aside-1").model == tiny_checkpoint(4).model);
 }
 
+TEST_CASE("checkpoint: what a state that is kept aside differs in", "[io][checkpoint]") {
+  TemporaryFolder folder;
+  CheckpointContent content = tiny_checkpoint(4);
+  content.manifest.settings["batch"] = "8";
+  save_checkpoint(folder.path(), 4, content);
+  CHECK(save_checkpoint(folder.path(), 4, content).notes.empty());
+  content.manifest.settings["batch"] = "4";
+  content.manifest.settings["cut"] = "\"layer3\"";
+  CHECK(mentions(save_checkpoint(folder.path(), 4, content).notes,
+                 "its weights are the same, but it has other settings: --batch 8 (now 4), --cut "
+                 "unset (now \"layer3\")"));
+  content.manifest.metrics["best"] = 0.5;
+  CHECK(mentions(save_checkpoint(folder.path(), 4, content).notes, "other figures of the run"));
+  content.model = tiny_checkpoint(5).model;
+  CHECK(mentions(save_checkpoint(folder.path(), 4, content).notes, "another state"));
+}
+
 TEST_CASE("checkpoint: a file in the way is moved aside too", "[io][checkpoint]") {
   TemporaryFolder folder;
   write_file(folder / "step-4", "a file");
