@@ -106,7 +106,7 @@ int plan_here_in(Options& options, const JobGroup& processes) {
   if (processes.leads()) print_warnings(device_warnings(settings, sharing));
   tell_measuring(ranks);
   LocalPlan plan = plan_here(job, ranks, plan_task_of(options, *job.network, ranks.workers()),
-                                   given_cuts(settings, *job.network));
+                             given_cuts(settings, *job.network));
   if (processes.leads()) recommended(plan.candidates);  // fails where nothing can be run
   tell_timing(ranks, plan);
   const std::vector<TimedLayout> timed = time_plan(job, ranks, plan, true);
