@@ -142,7 +142,7 @@ class Memory(StagesTest):
         text = self.good(1, 2, *words, "--stages", "2")  # cut by what was measured
         self.assertEqual(len(lines_of(text, "step")), 2)
         self.assertRegex(lines_of(text, "run")[0]["cut"], "^layer[34]")
-        refused = self.bad(7, "resource: ", 1, 2, *words, *TWO)  # cut by hand: before the first step
+        refused = self.bad(7, "[rank 0] resource: ", 1, 2, *words, *TWO)  # cut by hand: before the first step
         self.assertRegex(refused, r"worker 1 needs \d+ bytes at [FIW] 1\.\d .*, its cap is 115343360")
 
 
