@@ -200,7 +200,6 @@ class RanksTest(unittest.TestCase):
         """Of the log's last whole line, 0 without any step."""
         try:
             with open(self.path("log"), "rb") as file:
-                file.seek(max(0, os.path.getsize(file.fileno()) - 2000))
                 steps = re.findall(rb'"type":"step","step":(\d+),', file.read())
         except FileNotFoundError:
             return 0
