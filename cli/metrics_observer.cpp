@@ -33,9 +33,9 @@ Options resolved(const Options& options, const RunInfo& info) {
   return all;
 }
 
-std::vector<JsonObject> links_json(const std::vector<LinkFigures>& links) {
+std::vector<JsonObject> links_json(const std::vector<LinkReport>& links) {
   std::vector<JsonObject> all;
-  for (const LinkFigures& link : links) {
+  for (const LinkReport& link : links) {
     all.push_back({{"from", link.from},
                    {"to", link.to},
                    {"latency_s", link.latency_s},

@@ -7,18 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "comm/link_test.h"
 #include "engine/parallel/pipeline/spans.h"
 #include "engine/parallel/pipeline/worker_states.h"
 
 namespace convoy {
-
-/// A direction of a link between two workers, measured before the first step.
-struct LinkFigures {
-  int from = 0;  ///< ranks
-  int to = 0;
-  double latency_s = 0;
-  double bytes_per_s = 0;
-};
 
 /// What is fixed before the first step: the `run` line.
 struct RunInfo {
@@ -34,11 +27,11 @@ struct RunInfo {
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::int64_t stages_per_worker = 1;
-  std::string cut;                 ///< first layer of each later stage; empty: one stage
-  std::string schedule;            ///< empty: one stage
-  std::vector<LinkFigures> links;  ///< between stages; empty: one stage
-  std::int64_t world = 1;          ///< workers of all processes
-  std::string comm;                ///< how they talk to each other; empty: there is one
+  std::string cut;                ///< first layer of each later stage; empty: one stage
+  std::string schedule;           ///< empty: one stage
+  std::vector<LinkReport> links;  ///< between stages; empty: one stage
+  std::int64_t world = 1;         ///< workers of all processes
+  std::string comm;               ///< how they talk to each other; empty: there is one
   /// Whose running statistics of batch norm are the network's: "replica 0", "all replicas".
   std::string running_statistics;
   std::int64_t train_images = 0;

@@ -208,17 +208,19 @@ std::vector<std::string> PipelineRunner::weights_hashes() {
   return hashes;
 }
 
-std::vector<LinkFigures> PipelineRunner::links() {
+std::vector<LinkReport> PipelineRunner::links() {
   std::string text;
   for (const auto& worker : workers_) {
     for (const LinkReport& link : worker->links()) {
-      text += fmt::format("{} {} {} {} ", link.from, link.to, link.latency_s, link.bytes_per_s);
+      text += fmt::format("{} {} {} {} {} ", link.from, link.to, link.latency_s, link.bytes_per_s,
+                          link.clock_offset_s);
     }
   }
-  std::vector<LinkFigures> all;
+  std::vector<LinkReport> all;
   for (const std::string& each : gather_texts(group_.processes(), text)) {
     std::istringstream in(each);
-    for (LinkFigures link; in >> link.from >> link.to >> link.latency_s >> link.bytes_per_s;) {
+    for (LinkReport link;
+         in >> link.from >> link.to >> link.latency_s >> link.bytes_per_s >> link.clock_offset_s;) {
       all.push_back(link);
     }
   }

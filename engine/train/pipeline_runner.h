@@ -45,7 +45,7 @@ class PipelineRunner : public StepRunner {
   Outputs predict(const HostBatch& batch) override;
   void settle_statistics() override;
   std::vector<std::string> weights_hashes() override;
-  std::vector<LinkFigures> links() override;
+  std::vector<LinkReport> links() override;
   ReduceSeconds reduce_seconds() const override;
   WorkersEvent account() override;
   void keep_spans(bool on) override;

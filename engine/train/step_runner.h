@@ -104,7 +104,7 @@ class StepRunner {
 
   /// The links between stages, of all workers, as the test before the first step found them.
   /// Collective.
-  virtual std::vector<LinkFigures> links() { return {}; }
+  virtual std::vector<LinkReport> links() { return {}; }
 
   /// Of this process's first replica.
   virtual ReduceSeconds reduce_seconds() const { return {}; }
