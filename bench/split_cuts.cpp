@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 
 #include "bench/split_names.h"
 #include "engine/nn/slice.h"
+#include "engine/train/measured_costs.h"
 #include "engine/train/setup.h"
 
 namespace convoy {
@@ -12,14 +14,21 @@ namespace {
 
 constexpr double kProfileSeconds = 3;  // of a split: more than its least four passes
 
+constexpr Link kNoTransfers = {};
+
 }  // namespace
+
+SplitCuts::SplitCuts(Network& network, const Settings& settings, const Ranks& ranks)
+    : network_(network), settings_(settings), ranks_(ranks) {
+  if (ranks.group()) link_ = measured_link(*ranks.group(), has_spare_cores(settings));
+}
 
 std::vector<std::string> SplitCuts::choose(const CutShape& shape) {
   std::string names;
   if (ranks_.leads()) {
     const Profile& measured = profile(*std::max_element(shape.images.begin(), shape.images.end()));
     std::vector<std::string> cut;
-    for (int place : auto_cut({measured}, request(shape))) {
+    for (int place : auto_cut({measured}, request(shape, link_))) {
       cut.push_back(cut_name(network_, place));
     }
     names = join_names(cut);
@@ -27,8 +36,13 @@ std::vector<std::string> SplitCuts::choose(const CutShape& shape) {
   return split_names(ranks_.from_leader(names));
 }
 
+double SplitCuts::forecast(const CutShape& shape, const std::vector<std::string>& cut) {
+  const double mine = ranks_.leads() ? simulated(shape, cut, link_).timeline.makespan : 0;
+  return std::stod(ranks_.from_leader(fmt::format("{}", mine)));
+}
+
 double SplitCuts::ceiling(const CutShape& shape, const std::vector<std::string>& cut) {
-  const Partition pipeline = simulated(shape, cut);
+  const Partition pipeline = simulated(shape, cut, kNoTransfers);
   double alone = 0;
   for (const StageCost& stage : pipeline.costs) {
     for (std::int64_t images : shape.images) alone += times_at(stage, images).total();
@@ -38,7 +52,7 @@ double SplitCuts::ceiling(const CutShape& shape, const std::vector<std::string>&
 
 std::vector<double> SplitCuts::shares(const CutShape& shape, const std::vector<std::string>& cut) {
   std::vector<double> seconds;
-  for (const StageCost& stage : simulated(shape, cut).costs) {
+  for (const StageCost& stage : simulated(shape, cut, kNoTransfers).costs) {
     seconds.push_back(times_at(stage, shape.images.front()).total());
   }
   const double all = std::accumulate(seconds.begin(), seconds.end(), 0.0);
@@ -60,8 +74,9 @@ const Profile& SplitCuts::profile(std::int64_t images) {
   return profiles_.emplace(images, profile_network(network_, options)).first->second;
 }
 
-CutRequest SplitCuts::request(const CutShape& shape) const {
+CutRequest SplitCuts::request(const CutShape& shape, const Link& link) const {
   CutRequest request;
+  request.link = link;
   request.schedule.name = shape.schedule;
   request.schedule.workers = shape.workers;
   request.schedule.stages_per_worker = shape.stages_per_worker;
@@ -75,11 +90,12 @@ CutRequest SplitCuts::request(const CutShape& shape) const {
   return request;
 }
 
-Partition SplitCuts::simulated(const CutShape& shape, const std::vector<std::string>& cut) {
+Partition SplitCuts::simulated(const CutShape& shape, const std::vector<std::string>& cut,
+                               const Link& link) {
   const Profile& measured = profile(*std::max_element(shape.images.begin(), shape.images.end()));
   std::vector<int> places;
   for (const std::string& name : cut) places.push_back(find_cut(network_, name));
-  return simulate_cuts(cut_task({measured}, request(shape)), node_ends_of(measured, places));
+  return simulate_cuts(cut_task({measured}, request(shape, link)), node_ends_of(measured, places));
 }
 
 }  // namespace convoy

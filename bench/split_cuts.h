@@ -25,13 +25,16 @@ struct CutShape {
 
 class SplitCuts {
  public:
-  /// All are kept by reference.
-  SplitCuts(Network& network, const Settings& settings, const Ranks& ranks)
-      : network_(network), settings_(settings), ranks_(ranks) {}
+  /// All are kept by reference. Collective: measures the link between two workers.
+  SplitCuts(Network& network, const Settings& settings, const Ranks& ranks);
 
   /// Names of the first layers of later stages: the same on all processes, which all make this
   /// call.
   std::vector<std::string> choose(const CutShape& shape);
+
+  /// Seconds of the schedule by the simulator, transfers included: the same on all processes, which
+  /// all make this call.
+  double forecast(const CutShape& shape, const std::vector<std::string>& cut);
 
   /// For the leading process: the schedule simulated without transfers, how many times as fast as
   /// one device with the same micro-batches.
@@ -41,12 +44,13 @@ class SplitCuts {
 
  private:
   const Profile& profile(std::int64_t images);
-  CutRequest request(const CutShape& shape) const;
-  Partition simulated(const CutShape& shape, const std::vector<std::string>& cut);
+  CutRequest request(const CutShape& shape, const Link& link) const;
+  Partition simulated(const CutShape& shape, const std::vector<std::string>& cut, const Link& link);
 
   Network& network_;
   const Settings& settings_;
   const Ranks& ranks_;
+  Link link_;
   std::map<std::int64_t, Profile> profiles_;
 };
 

@@ -92,14 +92,6 @@ std::vector<int> kinds_of(const std::vector<std::string>& devices) {
   return kinds;
 }
 
-// Whether adding gradients finds cores that nothing else keeps busy.
-bool has_spare_cores(const Settings& settings) {
-  if (Device(settings.devices.front()).type == DeviceType::cuda) return true;
-  int busy = 0;
-  for (const std::string& name : settings.devices) busy += context(Device(name)).threads();
-  return allowed_cores() >= busy + static_cast<int>(settings.devices.size());
-}
-
 }  // namespace
 
 double optimizer_states(const Settings& settings) {
@@ -202,7 +194,7 @@ std::vector<NodeCost> MeasuredCosts::nodes_at(std::int64_t images) const {
 }
 
 // Each worker and the one beside it, both ways at once.
-Link measured_link(Group& group) {
+Link measured_link(Group& group, bool spare_cores) {
   std::vector<LinkReport> reports(static_cast<std::size_t>(group.local_workers()));
   run_at_once(reports.size(), [&](std::size_t local) {
     HostCommunicator& worker = group.worker(static_cast<int>(local));
@@ -211,11 +203,15 @@ Link measured_link(Group& group) {
     if (peer >= worker.size()) return;
     reports[local] = test_links(worker, {peer}, kLinkTestTag).at(0);
   });
-  return {reports.front().latency_s, reports.front().bytes_per_s};
+  const auto& [from, to, latency_s, bytes_per_s, offset] = reports.front();
+  Link link{.latency_s = latency_s, .bytes_per_s = bytes_per_s};
+  // The test keeps both ends busy with a message out and one in at a time.
+  if (!spare_cores && bytes_per_s > 0) link.host_s_per_byte = 1 / (2 * bytes_per_s);
+  return link;
 }
 
 void MeasuredCosts::measure_links() {
-  machine_.inside = machine_.between = measured_link(*ranks_.group());
+  machine_.inside = machine_.between = measured_link(*ranks_.group(), has_spare_cores(settings_));
 }
 
 void MeasuredCosts::measure_all_reduce() {

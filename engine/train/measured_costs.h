@@ -17,8 +17,9 @@ namespace convoy {
 double optimizer_states(const Settings& settings);
 
 /// Collective: between this process's first worker and the one beside it, while all other pairs
-/// send too; without limit where there is none.
-Link measured_link(Group& group);
+/// send too; without limit where there is none. Without `spare_cores` messages are copied on the
+/// cores of the workers, which costs them time.
+Link measured_link(Group& group, bool spare_cores);
 
 /// All but the getters are collective. Numbers are those of each process; the leader's count.
 class MeasuredCosts {

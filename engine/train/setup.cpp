@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/optim/optimizer.h"
+#include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
@@ -61,6 +62,13 @@ DeviceContext& prepare_device(const Settings& settings, std::size_t which) {
     device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
   }
   return device;
+}
+
+bool has_spare_cores(const Settings& settings) {
+  if (Device(settings.devices.front()).type == DeviceType::cuda) return true;
+  int busy = 0;
+  for (const std::string& name : settings.devices) busy += context(Device(name)).threads();
+  return allowed_cores() >= busy + static_cast<int>(settings.devices.size());
 }
 
 // The seam for types to come: a type that kernels lack is refused here, in one place.

@@ -30,6 +30,9 @@ int threads_per_worker(const Settings& settings, const Group* group);
 /// One of settings.devices, with threads and memory cap applied.
 DeviceContext& prepare_device(const Settings& settings, std::size_t which = 0);
 
+/// Whether copies and sums beside the work of this process's workers find cores of their own.
+bool has_spare_cores(const Settings& settings);
+
 /// The element type of settings.precision; `usage` where a device's kernels lack it.
 DType dtype_of_precision(const Settings& settings);
 

@@ -147,7 +147,7 @@ std::vector<int> choose_cuts(const TrainingJob& job, const Ranks& ranks) {
   if (stages == 1) return {};
   if (job.settings.cut != "auto") return cuts_by_name(*job.network, job.settings.cut, stages);
   const bool crosses = ranks.layout().workers_per_replica > 1 && ranks.group();
-  const Link link = crosses ? measured_link(*ranks.group()) : Link();
+  const Link link = crosses ? measured_link(*ranks.group(), has_spare_cores(job.settings)) : Link();
   std::vector<int> cuts;
   if (ranks.leads()) cuts = measured_cuts(job, ranks.layout(), link);
   return numbers_in(ranks.from_leader(text_of(cuts)));

@@ -92,6 +92,7 @@ class Simulation {
     if (before >= 0) wait_until(worker, channel.taken[before], times(worker).slot_full);
     count_memory(worker, instruction);
     const double bytes = message_bytes(instruction, memory_task_);
+    spend(worker, bytes * task_.link.host_s_per_byte, times(worker).host);
     double& link_free = links_[{worker, owners_[taker.stage]}];
     link_free = std::max(link_free, now(worker)) + task_.link.seconds(bytes);
     channel.messages.push_back({begin, link_free, bytes});
@@ -103,6 +104,7 @@ class Simulation {
     const Message& message = channel.messages[channel.taken.size()];
     wait_until(worker, message.sent, times(worker).starved);
     wait_until(worker, message.arrived, times(worker).transfer);
+    spend(worker, message.bytes * task_.link.host_s_per_byte, times(worker).host);
     channel.taken.push_back(now(worker));
   }
 

@@ -1,6 +1,7 @@
 // A schedule's time on paper: the table of the verifier, walked with measured seconds. Exact for a
 // runner that does what the table says: a worker runs its line in order; transfers run beside it,
-// one at a time per direction between two workers; all-reduces run beside it, one at a time.
+// one at a time per direction between two workers (but for what they take of the workers' own
+// cores); all-reduces run beside it, one at a time.
 #pragma once
 
 #include <cstdint>

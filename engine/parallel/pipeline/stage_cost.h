@@ -47,6 +47,8 @@ StageCost with_recompute(const StageCost& cost);
 struct Link {
   double latency_s = 0;
   double bytes_per_s = 0;  ///< 0: without limit
+  /// What a message takes from the worker at either end, where the worker's own core copies it.
+  double host_s_per_byte = 0;
 
   double seconds(double bytes) const {
     return latency_s + (bytes_per_s > 0 ? bytes / bytes_per_s : 0);
