@@ -4,13 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/base/host_device.h"
 #include "kernels/elementwise_list.h"
-
-#ifdef __CUDACC__
-#define CONVOY_HOST_DEVICE __host__ __device__
-#else
-#define CONVOY_HOST_DEVICE
-#endif
 
 namespace convoy {
 

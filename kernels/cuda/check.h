@@ -1,0 +1,14 @@
+// Calls of the CUDA runtime whose failure throws.
+#pragma once
+
+#include <source_location>
+
+#include "kernels/cuda/platform.h"
+
+namespace convoy::CONVOY_GPU {
+
+/// Throws for anything but cudaSuccess: `resource` for lack of memory, else `internal`, with CUDA's
+/// name and text for it and the place of the call.
+void check(cudaError_t result, const std::source_location& place = std::source_location::current());
+
+}  // namespace convoy::CONVOY_GPU
