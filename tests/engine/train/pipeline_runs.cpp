@@ -35,6 +35,17 @@ std::shared_ptr<Network> small_network() {
   return network;
 }
 
+// Batch norm sees the pixels as they are, if none is negative; the stages meet before it.
+std::shared_ptr<Network> pixels_network() {
+  auto network = std::make_shared<Network>("pixels", 3, false, kClasses);
+  network->add("relu", std::make_shared<Relu>());
+  network->add("bn", std::make_shared<BatchNorm2d>(3));
+  network->add("pool", std::make_shared<GlobalAvgPool2d>());
+  network->add("fc", std::make_shared<Linear>(3, kClasses));
+  network->initialize(1);
+  return network;
+}
+
 BatchNormMode mode_of(const std::string& bn) {
   if (bn == "frozen") return BatchNormMode::frozen;
   return bn.starts_with("deferred") ? BatchNormMode::deferred : BatchNormMode::micro;
@@ -116,7 +127,9 @@ std::string describe(const PipelineCase& each) {
 }
 
 std::shared_ptr<Network> network_of(const PipelineCase& each) {
-  return each.model == "small" ? small_network() : make_model(each.model, kClasses, 1);
+  if (each.model == "small") return small_network();
+  if (each.model == "pixels") return pixels_network();
+  return make_model(each.model, kClasses, 1);
 }
 
 HostBatch made_up_batch(const PipelineCase& each, std::int64_t first, std::int64_t images) {

@@ -12,7 +12,9 @@ namespace convoy::testing {
 
 /// What to train, and how.
 struct PipelineCase {
-  std::string model = "small";  ///< "small": a residual block and three more layers; or a model
+  /// "small": a residual block and three more layers; "pixels": batch norm of the images as they
+  /// are, in a second stage; or a model.
+  std::string model = "small";
   std::int64_t image_size = 8;
   int replicas = 1;
   int workers = 1;  ///< of a replica

@@ -318,6 +318,16 @@ TEST_CASE("Host time is spent on each instruction") {
   CHECK(timeline.makespan == 6 + 4);
 }
 
+TEST_CASE("A message takes of the time of both its workers where their cores copy it") {
+  SimulationTask task = two_stages(1);
+  task.link = {.latency_s = 2, .bytes_per_s = 10, .host_s_per_byte = 0.01};  // 120 bytes: 1.2 s
+  const Timeline timeline = simulate(made("1f1b", 2, 1), task);
+  CHECK(near(timeline.workers[0].host, 2 * 1.2));
+  CHECK(near(timeline.workers[1].host, 2 * 1.2));
+  // F, copy, 14 s, copy, F, I, copy, 14 s, copy, I, W.
+  CHECK(near(timeline.makespan, 1 + 1.2 + 14 + 1.2 + 2 + 1.2 + 14 + 1.2 + 2));
+}
+
 TEST_CASE("An all-reduce runs beside other stages' work and is waited for by the step") {
   SimulationTask task = equal_stages(2, 1, {1, 1, 1});
   for (StageCost& cost : task.costs) {
