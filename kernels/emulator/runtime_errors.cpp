@@ -1,27 +1,25 @@
-#include "kernels/emulator/runtime_api.h"
+#include "kernels/emulator/runtime_errors.h"
 
 namespace convoy::emulator {
 
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
-    case cudaSuccess:
-      return "cudaSuccess";
-    case cudaErrorInvalidValue:
-      return "cudaErrorInvalidValue";
-    case cudaErrorMemoryAllocation:
-      return "cudaErrorMemoryAllocation";
+#define CONVOY_ERROR(name, number, text) \
+  case name:                             \
+    return #name;
+    CONVOY_CUDA_ERRORS(CONVOY_ERROR)
+#undef CONVOY_ERROR
   }
   return "unrecognized error code";
 }
 
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
-    case cudaSuccess:
-      return "no error";
-    case cudaErrorInvalidValue:
-      return "invalid argument";
-    case cudaErrorMemoryAllocation:
-      return "out of memory";
+#define CONVOY_ERROR(name, number, text) \
+  case name:                             \
+    return text;
+    CONVOY_CUDA_ERRORS(CONVOY_ERROR)
+#undef CONVOY_ERROR
   }
   return "unrecognized error code";
 }
