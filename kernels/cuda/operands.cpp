@@ -1,0 +1,40 @@
+#include "kernels/cuda/operands.h"
+
+#include "kernels/base/error.h"
+
+namespace convoy::CONVOY_GPU {
+
+DType common_dtype(const char* kernel, std::initializer_list<ConstBuffer> operands) {
+  const ConstBuffer* first = nullptr;
+  for (const ConstBuffer& operand : operands) {
+    if (!operand) continue;
+    if (!first) first = &operand;
+    CONVOY_CHECK(operand.dtype == first->dtype, "{}: operands are {} and {}, expected one dtype",
+                 kernel, name(first->dtype), name(operand.dtype));
+    CONVOY_DCHECK(operand.layout == first->layout,
+                  "{}: operands have layouts {} and {}, expected one layout", kernel, first->layout,
+                  operand.layout);
+  }
+  CONVOY_DCHECK(first, "{}: no operand is given", kernel);
+  return first->dtype;
+}
+
+void check_plain(const char* kernel, std::initializer_list<ConstBuffer> operands) {
+  for (const ConstBuffer& operand : operands) {
+    CONVOY_DCHECK(!operand || operand.layout == kPlain,
+                  "{}: an operand has layout {}, expected plain", kernel, operand.layout);
+  }
+}
+
+void check_is(const char* kernel, const char* operand, ConstBuffer buffer, DType dtype) {
+  CONVOY_DCHECK(buffer && buffer.dtype == dtype && buffer.layout == kPlain,
+                "{}: {} has dtype {} and layout {}, expected {} and plain", kernel, operand,
+                name(buffer.dtype), buffer.layout, name(dtype));
+}
+
+void fail_dtype(const char* kernel, DType dtype, const char* expected) {
+  CONVOY_FAIL(usage, "{}: dtype {} is not supported on GPUs, expected {}", kernel, name(dtype),
+              expected);
+}
+
+}  // namespace convoy::CONVOY_GPU
