@@ -11,12 +11,21 @@ DType common_dtype(const char* kernel, std::initializer_list<ConstBuffer> operan
     if (!first) first = &operand;
     CONVOY_CHECK(operand.dtype == first->dtype, "{}: operands are {} and {}, expected one dtype",
                  kernel, name(first->dtype), name(operand.dtype));
+  }
+  CONVOY_DCHECK(first, "{}: no operand is given", kernel);
+  check_same_layout(kernel, operands);
+  return first->dtype;
+}
+
+void check_same_layout(const char* kernel, std::initializer_list<ConstBuffer> operands) {
+  const ConstBuffer* first = nullptr;
+  for (const ConstBuffer& operand : operands) {
+    if (!operand) continue;
+    if (!first) first = &operand;
     CONVOY_DCHECK(operand.layout == first->layout,
                   "{}: operands have layouts {} and {}, expected one layout", kernel, first->layout,
                   operand.layout);
   }
-  CONVOY_DCHECK(first, "{}: no operand is given", kernel);
-  return first->dtype;
 }
 
 void check_plain(const char* kernel, std::initializer_list<ConstBuffer> operands) {

@@ -7,7 +7,7 @@
 
 namespace convoy::CONVOY_GPU {
 
-/// N values of T side by side; sizeof is 2, 4, 8 or 16 bytes.
+/// N values of T side by side; sizeof is 1, 2, 4, 8 or 16 bytes.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Vector {
   static_assert(sizeof(T) * N <= 16 && (sizeof(T) * N & (sizeof(T) * N - 1)) == 0);
@@ -44,6 +44,10 @@ struct Of<4> {
 template <>
 struct Of<2> {
   using Type = unsigned short;
+};
+template <>
+struct Of<1> {
+  using Type = unsigned char;
 };
 
 }  // namespace words
