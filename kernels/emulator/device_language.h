@@ -4,7 +4,11 @@
 
 #include <cstddef>
 
+#include "kernels/emulator/atomics.h"
+#include "kernels/emulator/barrier.h"
+#include "kernels/emulator/intrinsics.h"
 #include "kernels/emulator/vector_types.h"
+#include "kernels/emulator/warp.h"
 
 #define __global__
 #define __device__
@@ -13,6 +17,12 @@
 #define __launch_bounds__(...)
 
 namespace convoy::emulator {
+
+// Of the running thread. The machine sets them; they mean nothing outside kernels.
+extern constinit thread_local uint3 threadIdx [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local uint3 blockIdx [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local dim3 blockDim [[gnu::tls_model("initial-exec")]];
+extern constinit thread_local dim3 gridDim [[gnu::tls_model("initial-exec")]];
 
 /// The calling block's shared memory; `bytes` is checked against the launch.
 void* shared_memory(std::size_t bytes);

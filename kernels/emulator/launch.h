@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "kernels/emulator/grid.h"
+#include "kernels/emulator/machine.h"
 
 namespace convoy::emulator {
 
@@ -12,6 +13,7 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments... arguments) {
   GridWork work;
   work.config = config;
+  work.kernel = kernel_name(reinterpret_cast<const void*>(kernel));
   work.thread = [kernel, ... copies = static_cast<Parameters>(arguments)] { kernel(copies...); };
   queue_grid(std::move(work));
 }

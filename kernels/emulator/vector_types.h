@@ -3,6 +3,11 @@
 
 namespace convoy::emulator {
 
+struct uint3 {
+  unsigned x = 0, y = 0, z = 0;
+  friend bool operator==(const uint3&, const uint3&) = default;
+};
+
 /// Extents of a grid or block; those left out are 1.
 struct dim3 {
   unsigned x = 1, y = 1, z = 1;
