@@ -10,8 +10,8 @@
 
 namespace convoy::CONVOY_GPU {
 
-inline constexpr int kWarpSize = 32;
-inline constexpr unsigned kAllLanes = 0xffffffffu;
+inline constexpr int kWarp = 32;
+inline constexpr unsigned kWholeWarp = 0xffffffffu;
 
 /// Combines by addition.
 struct Add {
@@ -26,14 +26,14 @@ struct Add {
 template <class T>
 __device__ __forceinline__ T shuffle_down(T value, int offset) {
   if constexpr (std::is_arithmetic_v<T>) {
-    return __shfl_down_sync(kAllLanes, value, offset);
+    return __shfl_down_sync(kWholeWarp, value, offset);
   } else {
     static_assert(sizeof(T) % sizeof(double) == 0 && std::is_trivially_copyable_v<T>);
     constexpr int kWords = sizeof(T) / sizeof(double);
     double words[kWords];
     memcpy(words, &value, sizeof value);
     CONVOY_UNROLL
-    for (int i = 0; i < kWords; ++i) words[i] = __shfl_down_sync(kAllLanes, words[i], offset);
+    for (int i = 0; i < kWords; ++i) words[i] = __shfl_down_sync(kWholeWarp, words[i], offset);
     memcpy(&value, words, sizeof value);
     return value;
   }
@@ -41,10 +41,10 @@ __device__ __forceinline__ T shuffle_down(T value, int offset) {
 
 /// All values of the first `lanes` lanes, combined; the result is lane 0's.
 template <class T, class Combine = Add>
-__device__ __forceinline__ T warp_reduce(T value, Combine combine = {}, int lanes = kWarpSize) {
-  const int lane = threadIdx.x % kWarpSize;
+__device__ __forceinline__ T warp_reduce(T value, Combine combine = {}, int lanes = kWarp) {
+  const int lane = threadIdx.x % kWarp;
   CONVOY_UNROLL
-  for (int offset = kWarpSize / 2; offset > 0; offset /= 2) {
+  for (int offset = kWarp / 2; offset > 0; offset /= 2) {
     const T other = shuffle_down(value, offset);
     if (lane + offset < lanes) value = combine(value, other);
   }
@@ -54,16 +54,16 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine = {}, int lane
 /// Shared memory of block_reduce() for blocks of `Threads`; part of the kernel's struct.
 template <class T, int Threads>
 struct ReduceSlots {
-  static_assert(Threads % kWarpSize == 0 && Threads <= kWarpSize * kWarpSize);
-  T of_warp[Threads / kWarpSize];
+  static_assert(Threads % kWarp == 0 && Threads <= kWarp * kWarp);
+  T of_warp[Threads / kWarp];
 };
 
 /// All threads' values, combined; the result is thread 0's. `slots` may be used again at once.
 template <class T, int Threads, class Combine = Add>
 __device__ __forceinline__ T block_reduce(ReduceSlots<T, Threads>& slots, T value,
                                           Combine combine = {}) {
-  constexpr int kWarps = Threads / kWarpSize;
-  const int warp = threadIdx.x / kWarpSize, lane = threadIdx.x % kWarpSize;
+  constexpr int kWarps = Threads / kWarp;
+  const int warp = threadIdx.x / kWarp, lane = threadIdx.x % kWarp;
   value = warp_reduce(value, combine);
   __syncthreads();  // an earlier call's readers are done
   if (lane == 0) slots.of_warp[warp] = value;

@@ -1,28 +1,43 @@
 #include "kernels/cuda/operands.h"
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 
 namespace convoy::CONVOY_GPU {
 
+namespace {
+
+// The first operand that is not left out, or null.
+const ConstBuffer* first_of(std::initializer_list<ConstBuffer> operands) {
+  const auto* found = std::find_if(operands.begin(), operands.end(),
+                                   [](const ConstBuffer& operand) { return bool(operand); });
+  return found == operands.end() ? nullptr : found;
+}
+
+}  // namespace
+
 DType common_dtype(const char* kernel, std::initializer_list<ConstBuffer> operands) {
-  const ConstBuffer* first = nullptr;
-  for (const ConstBuffer& operand : operands) {
-    if (!operand) continue;
-    if (!first) first = &operand;
-    CONVOY_CHECK(operand.dtype == first->dtype, "{}: operands are {} and {}, expected one dtype",
-                 kernel, name(first->dtype), name(operand.dtype));
-  }
+  const ConstBuffer* first = first_of(operands);
   CONVOY_DCHECK(first, "{}: no operand is given", kernel);
+  check_same_dtype(kernel, operands);
   check_same_layout(kernel, operands);
   return first->dtype;
 }
 
-void check_same_layout(const char* kernel, std::initializer_list<ConstBuffer> operands) {
-  const ConstBuffer* first = nullptr;
+void check_same_dtype(const char* kernel, std::initializer_list<ConstBuffer> operands) {
+  const ConstBuffer* first = first_of(operands);
   for (const ConstBuffer& operand : operands) {
-    if (!operand) continue;
-    if (!first) first = &operand;
-    CONVOY_DCHECK(operand.layout == first->layout,
+    CONVOY_CHECK(!operand || operand.dtype == first->dtype,
+                 "{}: operands are {} and {}, expected one dtype", kernel, name(first->dtype),
+                 name(operand.dtype));
+  }
+}
+
+void check_same_layout(const char* kernel, std::initializer_list<ConstBuffer> operands) {
+  const ConstBuffer* first = first_of(operands);
+  for (const ConstBuffer& operand : operands) {
+    CONVOY_DCHECK(!operand || operand.layout == first->layout,
                   "{}: operands have layouts {} and {}, expected one layout", kernel, first->layout,
                   operand.layout);
   }

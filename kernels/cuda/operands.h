@@ -16,6 +16,9 @@ namespace convoy::CONVOY_GPU {
 /// given.
 DType common_dtype(const char* kernel, std::initializer_list<ConstBuffer> operands);
 
+/// `usage` unless all operands given share one dtype.
+void check_same_dtype(const char* kernel, std::initializer_list<ConstBuffer> operands);
+
 /// `internal` unless all operands given share one layout.
 void check_same_layout(const char* kernel, std::initializer_list<ConstBuffer> operands);
 

@@ -62,13 +62,16 @@ struct Span {
   std::int64_t vectors;
 };
 
+inline bool is_aligned(const void* pointer, std::size_t bytes) {
+  return reinterpret_cast<std::uintptr_t>(pointer) % bytes == 0;
+}
+
 /// The span of `count` values by N; without vectors where one of `operands` is not aligned to
 /// `bytes`.
 inline Span span_of(std::int64_t count, int n, std::size_t bytes,
                     std::initializer_list<const void*> operands) {
-  const bool aligned = std::all_of(operands.begin(), operands.end(), [&](const void* p) {
-    return reinterpret_cast<std::uintptr_t>(p) % bytes == 0;
-  });
+  const bool aligned = std::all_of(operands.begin(), operands.end(),
+                                   [&](const void* pointer) { return is_aligned(pointer, bytes); });
   return {count, aligned ? count / n : 0};
 }
 
