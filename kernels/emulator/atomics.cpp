@@ -6,6 +6,9 @@
 #include <atomic>
 
 namespace convoy::emulator {
+
+using namespace machine;  // NOLINT(google-build-using-namespace)
+
 namespace {
 
 // `change` makes the new value of the old one.

@@ -5,6 +5,9 @@
 #include "kernels/emulator/block_runner.h"
 
 namespace convoy::emulator {
+
+using namespace machine;  // NOLINT(google-build-using-namespace)
+
 namespace {
 
 using Barrier = BlockRunner::Barrier;

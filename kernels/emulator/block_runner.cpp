@@ -11,11 +11,41 @@
 
 namespace convoy::emulator {
 
-constinit thread_local Thread* current_thread = nullptr;
 constinit thread_local uint3 threadIdx;
 constinit thread_local uint3 blockIdx;
 constinit thread_local dim3 blockDim;
 constinit thread_local dim3 gridDim;
+
+void* shared_memory(std::size_t bytes) {
+  const machine::Block& block = *machine::running_thread("shared_memory").block;
+  const std::size_t asked = block.work->config.shared_bytes;
+  if (bytes > asked) {
+    machine::fault(cudaErrorIllegalAddress,
+                   fmt::format("the kernel uses {} bytes of shared memory, its launch asked for {}",
+                               bytes, asked));
+  }
+  return block.shared;
+}
+
+namespace checks {
+
+void read(const void* from, std::size_t bytes) {
+  if (auto* observer = machine::running_options().observer) observer->read(from, bytes);
+}
+void write(const void* to, std::size_t bytes) {
+  if (auto* observer = machine::running_options().observer) observer->write(to, bytes);
+}
+void atomic(const void* at, std::size_t bytes) {
+  if (auto* observer = machine::running_options().observer) observer->atomic(at, bytes);
+}
+
+}  // namespace checks
+
+}  // namespace convoy::emulator
+
+namespace convoy::emulator::machine {
+
+constinit thread_local Thread* current_thread = nullptr;
 
 namespace {
 
@@ -367,31 +397,6 @@ void fault(cudaError_t error, const std::string& what) {
                                        text(block.index), text(thread.index), what));
 }
 
-void* shared_memory(std::size_t bytes) {
-  const Block& block = *running_thread("shared_memory").block;
-  const std::size_t asked = block.work->config.shared_bytes;
-  if (bytes > asked) {
-    fault(cudaErrorIllegalAddress,
-          fmt::format("the kernel uses {} bytes of shared memory, its launch asked for {}", bytes,
-                      asked));
-  }
-  return block.shared;
-}
-
-namespace checks {
-
-void read(const void* from, std::size_t bytes) {
-  if (Observer* observer = running_options().observer) observer->read(from, bytes);
-}
-void write(const void* to, std::size_t bytes) {
-  if (Observer* observer = running_options().observer) observer->write(to, bytes);
-}
-void atomic(const void* at, std::size_t bytes) {
-  if (Observer* observer = running_options().observer) observer->atomic(at, bytes);
-}
-
-}  // namespace checks
-
 bool operator==(const Site& a, const Site& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }
@@ -400,5 +405,4 @@ std::string describe(const Site& site) {
   const char* slash = std::strrchr(site.file, '/');
   return fmt::format("{}:{}", slash == nullptr ? site.file : slash + 1, site.line);
 }
-
-}  // namespace convoy::emulator
+}  // namespace convoy::emulator::machine

@@ -12,7 +12,7 @@
 #include "kernels/emulator/fiber.h"
 #include "kernels/emulator/machine.h"
 
-namespace convoy::emulator {
+namespace convoy::emulator::machine {
 
 /// What all blocks of a grid share.
 struct GridRun {
@@ -149,4 +149,4 @@ class BlockRunner {
   std::uint64_t random_state_ = 0;
 };
 
-}  // namespace convoy::emulator
+}  // namespace convoy::emulator::machine

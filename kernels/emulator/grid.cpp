@@ -22,7 +22,7 @@
 #include "kernels/emulator/block_runner.h"
 #include "kernels/emulator/machine.h"
 
-namespace convoy::emulator {
+namespace convoy::emulator::machine {
 namespace {
 
 constexpr int kMostWorkers = 16;
@@ -245,13 +245,17 @@ std::string launch_refusal(const LaunchConfig& config) {
   return {};
 }
 
+}  // namespace convoy::emulator::machine
+
+namespace convoy::emulator {
+
 void run_grid(const GridWork& work) {
-  const std::string refusal = launch_refusal(work.config);
+  const std::string refusal = machine::launch_refusal(work.config);
   if (!refusal.empty()) {
     throw DeviceFault(cudaErrorInvalidConfiguration,
                       fmt::format("kernel {}: {}", work.kernel, refusal));
   }
-  Machine::instance().run(work);
+  machine::Machine::instance().run(work);
 }
 
 }  // namespace convoy::emulator

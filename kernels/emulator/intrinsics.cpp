@@ -1,10 +1,13 @@
 #include "kernels/emulator/intrinsics.h"
 
 #include <atomic>
+#include <chrono>
 
 #include "kernels/emulator/block_runner.h"
 
 namespace convoy::emulator {
+
+using namespace machine;  // NOLINT(google-build-using-namespace)
 
 void __threadfence() {
   Thread& thread = running_thread("__threadfence");
@@ -22,6 +25,13 @@ void __threadfence_system() {
 void __nanosleep(unsigned) {
   running_thread("__nanosleep");
   BlockRunner::here().yield();
+}
+
+long long clock64() {
+  return std::chrono::steady_clock::now().time_since_epoch().count();
+}
+int clock() {
+  return static_cast<int>(clock64());
 }
 
 void __trap() {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <bit>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -226,12 +225,9 @@ void __threadfence();
 void __threadfence_block();
 void __threadfence_system();
 
-inline long long clock64() {
-  return std::chrono::steady_clock::now().time_since_epoch().count();
-}
-inline int clock() {
-  return static_cast<int>(clock64());
-}
+/// Nanoseconds here, cycles on a GPU.
+long long clock64();
+int clock();
 
 /// Lets the block's other threads run.
 void __nanosleep(unsigned nanoseconds);

@@ -17,7 +17,7 @@
 
 #include "kernels/emulator/machine.h"
 
-namespace convoy::emulator {
+namespace convoy::emulator::machine {
 namespace {
 
 // The program or library that holds an address, and where it is loaded.
@@ -138,4 +138,4 @@ const std::string& kernel_name(const void* address) {
   return entry->second;
 }
 
-}  // namespace convoy::emulator
+}  // namespace convoy::emulator::machine

@@ -13,7 +13,7 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Arguments... arguments) {
   GridWork work;
   work.config = config;
-  work.kernel = kernel_name(reinterpret_cast<const void*>(kernel));
+  work.kernel = machine::kernel_name(reinterpret_cast<const void*>(kernel));
   work.thread = [kernel, ... copies = static_cast<Parameters>(arguments)] { kernel(copies...); };
   queue_grid(std::move(work));
 }

@@ -1,6 +1,6 @@
 // The machine that runs blocks: its options, what it knows of a running block and its threads, and
 // what may watch it. Kernels see device_language.h; this is for models of instructions, for checks
-// and for tests.
+// and for tests. A namespace of its own keeps these names apart from those of kernels.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 #include "kernels/emulator/grid.h"
 
-namespace convoy::emulator {
+namespace convoy::emulator::machine {
 
 inline constexpr unsigned kMaxBlockThreads = 1024;
 inline constexpr std::size_t kMaxSharedBytes = 227 << 10;
@@ -181,13 +181,13 @@ std::string launch_refusal(const LaunchConfig& config);
 /// "convoy::emulator::scale_kernel<float>"; "kernel at FILE+0x12" where the symbols are stripped.
 const std::string& kernel_name(const void* address);
 
-namespace checks {
+}  // namespace convoy::emulator::machine
+
+namespace convoy::emulator::checks {
 
 /// Models of instructions call these for memory that they touch on behalf of the running thread.
 void read(const void* from, std::size_t bytes);
 void write(const void* to, std::size_t bytes);
 void atomic(const void* at, std::size_t bytes);
 
-}  // namespace checks
-
-}  // namespace convoy::emulator
+}  // namespace convoy::emulator::checks

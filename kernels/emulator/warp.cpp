@@ -10,6 +10,9 @@
 #include "kernels/emulator/block_runner.h"
 
 namespace convoy::emulator {
+
+using namespace machine;  // NOLINT(google-build-using-namespace)
+
 namespace {
 
 using Collective = BlockRunner::Collective;
@@ -59,8 +62,8 @@ void complete(BlockRunner& runner, const Thread& thread, const Collective& colle
 
 }  // namespace
 
-void collective(const char* what, unsigned mask, const Site& site, void* operand,
-                FinishCollective finish, const void* context) {
+void machine::collective(const char* what, unsigned mask, const Site& site, void* operand,
+                         FinishCollective finish, const void* context) {
   const Thread& thread = running_thread(what);
   if ((mask >> thread.lane & 1) == 0) {
     fault(cudaErrorLaunchFailure, fmt::format("{} at {}: mask {:#010x} lacks the calling lane {}",
@@ -80,7 +83,7 @@ void collective(const char* what, unsigned mask, const Site& site, void* operand
   runner.wait({what, site, true, mask});
 }
 
-namespace warp {
+namespace machine {
 
 int lane_of(const char* what, int width) {
   const Thread& thread = running_thread(what);
@@ -112,18 +115,18 @@ struct Greatest {
 };
 
 }  // namespace
-}  // namespace warp
+}  // namespace machine
 
 unsigned __ballot_sync(unsigned mask, int predicate, Site site) {
-  return warp::ballot("__ballot_sync", mask, site, predicate != 0);
+  return machine::ballot("__ballot_sync", mask, site, predicate != 0);
 }
 
 int __any_sync(unsigned mask, int predicate, Site site) {
-  return warp::ballot("__any_sync", mask, site, predicate != 0) != 0 ? 1 : 0;
+  return machine::ballot("__any_sync", mask, site, predicate != 0) != 0 ? 1 : 0;
 }
 
 int __all_sync(unsigned mask, int predicate, Site site) {
-  return warp::ballot("__all_sync", mask, site, predicate == 0) == 0 ? 1 : 0;
+  return machine::ballot("__all_sync", mask, site, predicate == 0) == 0 ? 1 : 0;
 }
 
 void __syncwarp(unsigned mask, Site site) {
@@ -151,15 +154,15 @@ unsigned __activemask() {
   return BlockRunner::here().alive(thread.warp);
 }
 
-#define CONVOY_REDUCE(name, Type, Combine)                    \
-  Type name(unsigned mask, Type value, Site site) {           \
-    return warp::reduce(#name, mask, site, value, Combine()); \
+#define CONVOY_REDUCE(name, Type, Combine)                       \
+  Type name(unsigned mask, Type value, Site site) {              \
+    return machine::reduce(#name, mask, site, value, Combine()); \
   }
 CONVOY_REDUCE(__reduce_add_sync, unsigned, std::plus<>)
-CONVOY_REDUCE(__reduce_min_sync, unsigned, warp::Least)
-CONVOY_REDUCE(__reduce_max_sync, unsigned, warp::Greatest)
-CONVOY_REDUCE(__reduce_min_sync, int, warp::Least)
-CONVOY_REDUCE(__reduce_max_sync, int, warp::Greatest)
+CONVOY_REDUCE(__reduce_min_sync, unsigned, machine::Least)
+CONVOY_REDUCE(__reduce_max_sync, unsigned, machine::Greatest)
+CONVOY_REDUCE(__reduce_min_sync, int, machine::Least)
+CONVOY_REDUCE(__reduce_max_sync, int, machine::Greatest)
 CONVOY_REDUCE(__reduce_and_sync, unsigned, std::bit_and<>)
 CONVOY_REDUCE(__reduce_or_sync, unsigned, std::bit_or<>)
 CONVOY_REDUCE(__reduce_xor_sync, unsigned, std::bit_xor<>)

@@ -12,6 +12,9 @@
 namespace convoy::emulator {
 
 inline constexpr int warpSize = 32;
+
+namespace machine {
+
 inline constexpr unsigned kAllLanes = 0xffffffffu;
 
 /// Computes all lanes' results in place; a lane outside the mask has no operand (nullptr).
@@ -53,8 +56,6 @@ void collective(const char* what, unsigned mask, const Site& site, T& operand,
       },
       &finish);
 }
-
-namespace warp {
 
 /// What reads of lanes that do not take part give: bytes of 0xFF.
 template <class T>
@@ -102,63 +103,71 @@ T reduce(const char* what, unsigned mask, const Site& site, T value, Combine) {
   return value;
 }
 
-}  // namespace warp
+}  // namespace machine
 
 /// The value of lane `from` of this lane's group of `width`.
 template <class T>
-T __shfl_sync(unsigned mask, T value, int from, int width = warpSize, Site site = Site::here()) {
-  const int lane = warp::lane_of("__shfl_sync", width);
-  return warp::shuffle("__shfl_sync", mask, site, value,
-                       (lane & ~(width - 1)) | (from & (width - 1)));
+T __shfl_sync(unsigned mask, T value, int from, int width = warpSize,
+              machine::Site site = machine::Site::here()) {
+  const int lane = machine::lane_of("__shfl_sync", width);
+  return machine::shuffle("__shfl_sync", mask, site, value,
+                          (lane & ~(width - 1)) | (from & (width - 1)));
 }
 
 /// The value of the lane `delta` below; the own one where the group has none.
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                 Site site = Site::here()) {
-  const int lane = warp::lane_of("__shfl_up_sync", width);
+                 machine::Site site = machine::Site::here()) {
+  const int lane = machine::lane_of("__shfl_up_sync", width);
   const bool inside = delta <= static_cast<unsigned>(lane & (width - 1));
-  return warp::shuffle("__shfl_up_sync", mask, site, value,
-                       inside ? lane - static_cast<int>(delta) : lane);
+  return machine::shuffle("__shfl_up_sync", mask, site, value,
+                          inside ? lane - static_cast<int>(delta) : lane);
 }
 
 /// The value of the lane `delta` above; the own one where the group has none.
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
-                   Site site = Site::here()) {
-  const int lane = warp::lane_of("__shfl_down_sync", width);
+                   machine::Site site = machine::Site::here()) {
+  const int lane = machine::lane_of("__shfl_down_sync", width);
   const bool inside = delta < static_cast<unsigned>(width - (lane & (width - 1)));
-  return warp::shuffle("__shfl_down_sync", mask, site, value,
-                       inside ? lane + static_cast<int>(delta) : lane);
+  return machine::shuffle("__shfl_down_sync", mask, site, value,
+                          inside ? lane + static_cast<int>(delta) : lane);
 }
 
 /// The value of lane (lane ^ bits); the own one where that lies above the group.
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int bits, int width = warpSize,
-                  Site site = Site::here()) {
-  const int lane = warp::lane_of("__shfl_xor_sync", width);
+                  machine::Site site = machine::Site::here()) {
+  const int lane = machine::lane_of("__shfl_xor_sync", width);
   const int from = lane ^ bits;
-  return warp::shuffle("__shfl_xor_sync", mask, site, value,
-                       from <= (lane | (width - 1)) ? from : lane);
+  return machine::shuffle("__shfl_xor_sync", mask, site, value,
+                          from <= (lane | (width - 1)) ? from : lane);
 }
 
-unsigned __ballot_sync(unsigned mask, int predicate, Site site = Site::here());
-int __any_sync(unsigned mask, int predicate, Site site = Site::here());
-int __all_sync(unsigned mask, int predicate, Site site = Site::here());
-void __syncwarp(unsigned mask = kAllLanes, Site site = Site::here());
+unsigned __ballot_sync(unsigned mask, int predicate, machine::Site site = machine::Site::here());
+int __any_sync(unsigned mask, int predicate, machine::Site site = machine::Site::here());
+int __all_sync(unsigned mask, int predicate, machine::Site site = machine::Site::here());
+void __syncwarp(unsigned mask = machine::kAllLanes, machine::Site site = machine::Site::here());
 /// Lanes with the same value as this one.
-unsigned __match_any_sync(unsigned mask, unsigned value, Site site = Site::here());
+unsigned __match_any_sync(unsigned mask, unsigned value,
+                          machine::Site site = machine::Site::here());
 /// Lanes of this warp that have not ended.
 unsigned __activemask();
 
-unsigned __reduce_add_sync(unsigned mask, unsigned value, Site site = Site::here());
-unsigned __reduce_min_sync(unsigned mask, unsigned value, Site site = Site::here());
-unsigned __reduce_max_sync(unsigned mask, unsigned value, Site site = Site::here());
-int __reduce_add_sync(unsigned mask, int value, Site site = Site::here());
-int __reduce_min_sync(unsigned mask, int value, Site site = Site::here());
-int __reduce_max_sync(unsigned mask, int value, Site site = Site::here());
-unsigned __reduce_and_sync(unsigned mask, unsigned value, Site site = Site::here());
-unsigned __reduce_or_sync(unsigned mask, unsigned value, Site site = Site::here());
-unsigned __reduce_xor_sync(unsigned mask, unsigned value, Site site = Site::here());
+unsigned __reduce_add_sync(unsigned mask, unsigned value,
+                           machine::Site site = machine::Site::here());
+unsigned __reduce_min_sync(unsigned mask, unsigned value,
+                           machine::Site site = machine::Site::here());
+unsigned __reduce_max_sync(unsigned mask, unsigned value,
+                           machine::Site site = machine::Site::here());
+int __reduce_add_sync(unsigned mask, int value, machine::Site site = machine::Site::here());
+int __reduce_min_sync(unsigned mask, int value, machine::Site site = machine::Site::here());
+int __reduce_max_sync(unsigned mask, int value, machine::Site site = machine::Site::here());
+unsigned __reduce_and_sync(unsigned mask, unsigned value,
+                           machine::Site site = machine::Site::here());
+unsigned __reduce_or_sync(unsigned mask, unsigned value,
+                          machine::Site site = machine::Site::here());
+unsigned __reduce_xor_sync(unsigned mask, unsigned value,
+                           machine::Site site = machine::Site::here());
 
 }  // namespace convoy::emulator
