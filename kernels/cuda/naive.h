@@ -1,6 +1,6 @@
 // Twins of the fast kernels, one output per thread: any floating dtype, layout, group and dilation.
-// What they compute is plain to see, so that they are the oracle on a device; and they are what runs
-// where no fast kernel applies. Operands as those of the kernels of the seam.
+// What they compute is plain to see, so that they are the oracle on a device; and they are what
+// runs where no fast kernel applies. Operands as those of the kernels of the seam.
 #pragma once
 
 #include "kernels/base/stream.h"
