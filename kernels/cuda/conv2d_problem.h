@@ -28,8 +28,8 @@ struct ConvProblem {
   CONVOY_HOST_DEVICE std::int64_t y_image() const { return std::int64_t{p} * q * k; }
 };
 
-/// Longest filter side: taps of a row and of a column are bits of a word.
-inline constexpr int kMaxFilter = 32;
+/// Longest filter side: taps of a row and of a column are bits of a word, one bit more is zero.
+inline constexpr int kMaxFilter = 31;
 
 /// The problem where tensors lie in `layouts` (kPlain counts as channels last where that is the
 /// same) and all stored channels are multiples of `multiple`. Absent for groups, dilation, other

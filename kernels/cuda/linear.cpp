@@ -4,6 +4,7 @@
 #include "kernels/cuda/naive.h"
 #include "kernels/cuda/operands.h"
 #include "kernels/cuda/precision.h"
+#include "kernels/cuda/simt.h"
 
 namespace convoy::CONVOY_GPU {
 void linear_forward(Stream& stream, const LinearShape& shape, ConstBuffer x, ConstBuffer w,
@@ -11,6 +12,7 @@ void linear_forward(Stream& stream, const LinearShape& shape, ConstBuffer x, Con
   constexpr const char* kName = "linear_forward";
   check_plain(kName, {x, w, b, y});
   require_parameter(kName, dtype_of_all(kName, {x, w, y}), b);
+  if (simt_linear_forward(stream, shape, x, w, b, y)) return;
   naive_linear_forward(stream, shape, x, w, b, y);
 }
 
@@ -19,6 +21,7 @@ void linear_input_gradient(Stream& stream, const LinearShape& shape, ConstBuffer
   constexpr const char* kName = "linear_input_gradient";
   check_plain(kName, {dy, w, dx});
   dtype_of_all(kName, {dy, w, dx});
+  if (simt_linear_input_gradient(stream, shape, dy, w, dx)) return;
   naive_linear_input_gradient(stream, shape, dy, w, dx);
 }
 
@@ -29,7 +32,9 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, ConstBuffe
   const DType dtype = dtype_of_all(kName, {x, dy});
   require_parameter(kName, dtype, dw);
   require_parameter(kName, dtype, db);
-  naive_linear_weight_gradient(stream, shape, x, dy, dw);
+  if (!simt_linear_weight_gradient(stream, shape, x, dy, dw)) {
+    naive_linear_weight_gradient(stream, shape, x, dy, dw);
+  }
   if (db) bias_gradient(stream, {shape.rows, shape.out, 1, 1}, dy, db);
 }
 

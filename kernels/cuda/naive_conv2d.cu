@@ -50,7 +50,7 @@ __device__ Sum<T> dot(std::int64_t count, const T* a, std::int64_t a_stride, con
                       std::int64_t b_stride) {
   Sum<T> sum = 0;
   for (std::int64_t i = 0; i < count; ++i) {
-    sum = fma(static_cast<Sum<T>>(a[i * a_stride]), static_cast<Sum<T>>(b[i * b_stride]), sum);
+    sum += static_cast<Sum<T>>(a[i * a_stride]) * static_cast<Sum<T>>(b[i * b_stride]);
   }
   return sum;
 }
@@ -111,8 +111,8 @@ __device__ Sum<T> row_product(const Geometry& g, std::int64_t image, std::int64_
   for (std::int64_t q = 0; q < g.y.w; ++q) {
     const std::int64_t column = g.column(q, at.w);
     if (!inside(g.x, row, column)) continue;
-    sum = fma(static_cast<Sum<T>>(x[g.x.at(image, c, row, column)]),
-              static_cast<Sum<T>>(dy[g.y.at(image, at.a, p, q)]), sum);
+    sum += static_cast<Sum<T>>(x[g.x.at(image, c, row, column)]) *
+           static_cast<Sum<T>>(dy[g.y.at(image, at.a, p, q)]);
   }
   return sum;
 }

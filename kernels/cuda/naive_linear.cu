@@ -34,7 +34,7 @@ __global__ void product_kernel(std::int64_t m, std::int64_t n, std::int64_t dept
   for (std::int64_t first = 0; first < depth; first += kPiece) {
     Sum piece = 0;
     for (std::int64_t i = first; i < first + kPiece && i < depth; ++i) {
-      piece = fma(static_cast<Sum>(a.at(row, i)), static_cast<Sum>(b.at(i, column)), piece);
+      piece += static_cast<Sum>(a.at(row, i)) * static_cast<Sum>(b.at(i, column));
     }
     sum += piece;
   }

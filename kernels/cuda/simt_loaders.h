@@ -1,0 +1,234 @@
+// How operands of fp32 products come from global memory: a thread has one vector of four values of
+// a tile per step of depth. Made once per thread; load() gives the vector of the next step, zeros
+// for what does not exist; store() puts it into shared memory as [depth][row or column].
+//
+//     DenseRows       along depth    weights, activations of 1x1 filters, x and w of linear
+//     TapRows         along depth    activations gathered by taps
+//     DenseColumns    across depth   gradients; weights and activations of 1x1 filters
+//     TapColumns      across depth   weights by taps (input gradient)
+//     PlaceColumns    across depth   activations gathered by places (weight gradient)
+#pragma once
+
+#include "kernels/cuda/conv2d_problem.h"
+#include "kernels/cuda/simt_tile.h"
+
+namespace convoy::CONVOY_GPU {
+
+/// Two threads per row, four steps of depth each: stores turn them.
+template <int kSize>
+struct AlongDepth {
+  static __device__ __forceinline__ int row() { return static_cast<int>(threadIdx.x) / 2; }
+  static __device__ __forceinline__ int depth() { return static_cast<int>(threadIdx.x) % 2 * 4; }
+  static __device__ __forceinline__ void store(const Float4& values,
+                                               float (&target)[kDepthStep][kSize + 4]) {
+    CONVOY_UNROLL
+    for (int i = 0; i < 4; ++i) target[depth() + i][row()] = values[i];
+  }
+};
+
+/// One step of depth and four columns per thread.
+template <int kSize>
+struct AcrossDepth {
+  static __device__ __forceinline__ int depth() {
+    return static_cast<int>(threadIdx.x) / (kSize / 4);
+  }
+  static __device__ __forceinline__ int column() {
+    return static_cast<int>(threadIdx.x) % (kSize / 4) * 4;
+  }
+  static __device__ __forceinline__ void store(const Float4& values,
+                                               float (&target)[kDepthStep][kSize + 4]) {
+    store_vector(&target[depth()][column()], values);
+  }
+};
+
+/// A matrix whose rows are `pitch` floats apart.
+struct Dense {
+  const float* data;
+  int rows, depth, pitch;
+};
+
+template <int kSize>
+class DenseRows : public AlongDepth<kSize> {
+ public:
+  __device__ __forceinline__ DenseRows(const Dense& m, int first) {
+    const int row = first + this->row(), depth = this->depth();
+    left_ = row < m.rows ? m.depth - depth : 0;
+    at_ = m.data + std::int64_t{row} * m.pitch + depth;
+  }
+  __device__ __forceinline__ Float4 load() {
+    const Float4 values = left_ > 0 ? load_vector<4>(at_) : Float4{};
+    at_ += kDepthStep;
+    left_ -= kDepthStep;
+    return values;
+  }
+
+ private:
+  const float* at_;
+  int left_;
+};
+
+/// A matrix of `depth` rows, `pitch` apart, of which steps begin..end-1 of depth are wanted.
+struct DenseTurned {
+  const float* data;
+  int columns, pitch, begin, end;
+};
+
+template <int kSize>
+class DenseColumns : public AcrossDepth<kSize> {
+ public:
+  __device__ __forceinline__ DenseColumns(const DenseTurned& m, int first) : pitch_(m.pitch) {
+    const int column = first + this->column(), depth = m.begin + this->depth();
+    left_ = column < m.columns ? m.end - depth : 0;
+    at_ = m.data + std::int64_t{depth} * m.pitch + column;
+  }
+  __device__ __forceinline__ Float4 load() {
+    const Float4 values = left_ > 0 ? load_vector<4>(at_) : Float4{};
+    at_ += std::int64_t{kDepthStep} * pitch_;
+    left_ -= kDepthStep;
+    return values;
+  }
+
+ private:
+  const float* at_;
+  int left_, pitch_;
+};
+
+/// Bit a: a place that starts at coordinate `origin` meets the source in its tap a.
+__device__ __forceinline__ unsigned valid_taps(int origin, int taps, int step, int extent) {
+  unsigned mask = 0;
+  for (int a = 0; a < taps; ++a) {
+    if (static_cast<unsigned>(origin + a * step) < static_cast<unsigned>(extent)) mask |= 1u << a;
+  }
+  return mask;
+}
+
+/// Rows (image, i, j) of `images`; depth (tap, channel).
+template <int kSize>
+class TapRows : public AlongDepth<kSize> {
+ public:
+  __device__ __forceinline__ TapRows(const Gather& g, const float* source, int images, int first)
+      : channels_(g.channels), taps_w_(g.taps_w), channel_(this->depth()) {
+    const int row = first + this->row();
+    const int image = row / g.places(), place = row % g.places();
+    const int h = g.origin_h + place / g.places_w * g.place_step_h;
+    const int w = g.origin_w + place % g.places_w * g.place_step_w;
+    image_ = source + std::int64_t{image} * g.source_h * g.source_w * g.channels;
+    offset_ = (h * g.source_w + w) * g.channels + channel_;
+    column_jump_ = g.tap_step_w * g.channels - g.channels;
+    row_jump_ = (g.tap_step_h * g.source_w - g.taps_w * g.tap_step_w) * g.channels;
+    rows_ = image < images ? valid_taps(h, g.taps_h, g.tap_step_h, g.source_h) : 0;
+    columns_ = valid_taps(w, g.taps_w, g.tap_step_w, g.source_w);
+    skip_taps();
+  }
+  __device__ __forceinline__ Float4 load() {
+    const bool valid = (rows_ >> tap_h_ & columns_ >> tap_w_ & 1u) != 0;
+    const Float4 values = valid ? load_vector<4>(image_ + offset_) : Float4{};
+    channel_ += kDepthStep;
+    offset_ += kDepthStep;
+    skip_taps();
+    return values;
+  }
+
+ private:
+  // Channels past the last one are those of the next tap.
+  __device__ __forceinline__ void skip_taps() {
+    while (channel_ >= channels_) {
+      channel_ -= channels_;
+      offset_ += column_jump_;
+      if (++tap_w_ < taps_w_) continue;
+      tap_w_ = 0;
+      ++tap_h_;
+      offset_ += row_jump_;
+    }
+  }
+
+  const float* image_;
+  unsigned rows_, columns_;  // valid taps
+  int offset_, column_jump_, row_jump_;
+  int channels_, taps_w_, channel_, tap_h_ = 0, tap_w_ = 0;
+};
+
+/// Weights (k, r, s, c) as depth (tap, k) and columns c.
+template <int kSize>
+class TapColumns : public AcrossDepth<kSize> {
+ public:
+  __device__ __forceinline__ TapColumns(const Gather& g, const ConvProblem& c, const float* weights,
+                                        int first)
+      : filters_(c.k), filter_(this->depth()), taps_w_(g.taps_w) {
+    const int column = first + this->column();
+    taps_h_ = column < c.c ? g.taps_h : 0;
+    filter_size_ = c.taps() * c.c;
+    at_ = weights + (g.first_r * c.s + g.first_s) * c.c + column + filter_ * filter_size_;
+    column_jump_ = g.step_s * c.c - filters_ * filter_size_;
+    row_jump_ = (g.step_r * c.s - g.taps_w * g.step_s) * c.c;
+    skip_taps();
+  }
+  __device__ __forceinline__ Float4 load() {
+    const Float4 values = tap_h_ < taps_h_ ? load_vector<4>(at_) : Float4{};
+    filter_ += kDepthStep;
+    at_ += kDepthStep * filter_size_;
+    skip_taps();
+    return values;
+  }
+
+ private:
+  // Filters past the last one are those of the next tap.
+  __device__ __forceinline__ void skip_taps() {
+    while (filter_ >= filters_) {
+      filter_ -= filters_;
+      at_ += column_jump_;
+      if (++tap_w_ < taps_w_) continue;
+      tap_w_ = 0;
+      ++tap_h_;
+      at_ += row_jump_;
+    }
+  }
+
+  const float* at_;
+  int filter_size_, column_jump_, row_jump_;
+  int filters_, filter_, taps_h_, taps_w_, tap_h_ = 0, tap_w_ = 0;
+};
+
+/// x as depth (image, p, q) in begin..end-1 and columns (r, s, c).
+template <int kSize>
+class PlaceColumns : public AcrossDepth<kSize> {
+ public:
+  __device__ __forceinline__ PlaceColumns(const ConvProblem& c, const float* x, int begin, int end,
+                                          int first)
+      : c_(c) {
+    const int column = first + this->column(), depth = begin + this->depth();
+    left_ = column < c.taps() * c.c ? end - depth : 0;
+    const int image = depth / (c.p * c.q), tap = column / c.c;
+    p_ = depth / c.q % c.p;
+    q_ = depth % c.q;
+    tap_h_ = tap / c.s - c.padding_h;
+    tap_w_ = tap % c.s - c.padding_w;
+    image_ = x + image * c.x_image() + column % c.c;
+  }
+  __device__ __forceinline__ Float4 load() {
+    const int h = p_ * c_.stride_h + tap_h_, w = q_ * c_.stride_w + tap_w_;
+    const bool valid = left_ > 0 && static_cast<unsigned>(h) < static_cast<unsigned>(c_.h) &&
+                       static_cast<unsigned>(w) < static_cast<unsigned>(c_.w);
+    const Float4 values = valid ? load_vector<4>(image_ + (h * c_.w + w) * c_.c) : Float4{};
+    left_ -= kDepthStep;
+    q_ += kDepthStep;
+    skip_rows();
+    return values;
+  }
+
+ private:
+  __device__ __forceinline__ void skip_rows() {
+    while (q_ >= c_.q) {
+      q_ -= c_.q;
+      if (++p_ < c_.p) continue;
+      p_ = 0;
+      image_ += c_.x_image();
+    }
+  }
+
+  const ConvProblem& c_;
+  const float* image_;  // with the column's channel
+  int left_, p_, q_, tap_h_, tap_w_;
+};
+
+}  // namespace convoy::CONVOY_GPU
