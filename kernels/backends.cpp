@@ -1,5 +1,7 @@
 #include "kernels/backends.h"
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 
@@ -12,14 +14,24 @@ std::unique_ptr<DeviceContext> open_device(const Device& device) {
     case DeviceType::ref:
       return reference::open(device.index);
     case DeviceType::cuda:
+      return cuda::open(device.index);
     case DeviceType::emu:
-      break;
+      return emulator::open(device.index);
   }
-  CONVOY_FAIL(usage, "device: {} is not in this build; it has cpu:K and ref:K", to_string(device));
+  CONVOY_FAIL(internal, "device: {} has no backend", to_string(device));
 }
 
 int device_count(DeviceType type) {
-  return type == DeviceType::cpu || type == DeviceType::ref ? allowed_cores() : 0;
+  switch (type) {
+    case DeviceType::cpu:
+    case DeviceType::ref:
+      return allowed_cores();
+    case DeviceType::cuda:
+      return cuda::count();
+    case DeviceType::emu:
+      return std::min(emulator::count(), allowed_cores());
+  }
+  return 0;
 }
 
 }  // namespace convoy

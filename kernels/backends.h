@@ -16,5 +16,14 @@ std::unique_ptr<DeviceContext> open(int index);
 namespace cpu {
 std::unique_ptr<DeviceContext> open(int index);
 }
+namespace cuda {
+std::unique_ptr<DeviceContext> open(int index);
+/// GPUs that the driver shows; 0 without one.
+int count();
+}  // namespace cuda
+namespace emulator {
+std::unique_ptr<DeviceContext> open(int index);
+int count();
+}  // namespace emulator
 
 }  // namespace convoy

@@ -14,6 +14,10 @@ thread_local std::map<Device, Stream*> scoped_streams;
 
 }  // namespace
 
+void DeviceContext::set_tf32(bool allowed) {
+  CONVOY_CHECK(!allowed, "{}: no tf32 here, which cuda:K and emu:K have", to_string(device()));
+}
+
 DeviceContext& context(const Device& device) {
   // The one process-wide table: devices are the process's, and tensors refer to them for ever.
   static auto* contexts = new std::map<Device, std::unique_ptr<DeviceContext>>;

@@ -30,6 +30,9 @@ class DeviceContext {
   /// next kernel that is queued, on any stream.
   virtual void set_threads(int threads) = 0;
   virtual int threads() const = 0;
+  /// Whether products of f32 may round their inputs to TF32, on all streams; at first they may not.
+  /// `usage` if that is asked of a device that cannot.
+  virtual void set_tf32(bool allowed);
   /// "AVX-512, oneDNN 3.2.0", for people.
   virtual std::string describe() const = 0;
 

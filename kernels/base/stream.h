@@ -32,6 +32,8 @@ class Event {
   void wait() const {
     if (state_) state_->wait();
   }
+  /// For backends, which know events of their own; null for a default-made one.
+  const std::shared_ptr<State>& state() const { return state_; }
 
  private:
   std::shared_ptr<State> state_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <source_location>
+#include <string>
 
 #include "kernels/cuda/platform.h"
 
@@ -10,5 +11,8 @@ namespace convoy::CONVOY_GPU {
 /// Throws for anything but cudaSuccess: `resource` for lack of memory, else `internal`, with CUDA's
 /// name and text for it and the place of the call.
 void check(cudaError_t result, const std::source_location& place = std::source_location::current());
+
+/// "CUDA: cudaErrorNoDevice: no CUDA-capable device is detected".
+std::string describe(cudaError_t result);
 
 }  // namespace convoy::CONVOY_GPU

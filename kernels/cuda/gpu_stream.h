@@ -10,17 +10,21 @@
 namespace convoy::CONVOY_GPU {
 
 /// What a kernel found wrong with its input. The first one of a stream counts; it surfaces at
-/// the next synchronize() as an Error of `kind` (the number of an ErrorKind) with the text of
-/// `code` and the values.
-enum class FailureCode : std::int32_t { none, label_out_of_range, single_value_batch_norm };
+/// the next synchronize() as an Error whose kind and text belong to the code.
+enum class FailureCode : std::int32_t {
+  none,
+  label_out_of_range,       ///< value: the label, limit: the classes, where: its row
+  single_value_batch_norm,  ///< a batch of one value per channel
+};
 
 struct DeviceFailure {
   std::int32_t code;  // FailureCode; written last
   std::int32_t taken;
-  std::int64_t value, limit;
+  std::int64_t value, limit, where;
 };
 
-/// The CUDA stream of `stream`; `internal` if it is another backend's.
+/// The CUDA stream of `stream`, whose device becomes the calling thread's: what is launched next is
+/// for it. `internal` if the stream is another backend's.
 cudaStream_t handle(Stream& stream);
 
 /// Where kernels of `stream` report, in memory that they may write. Lives as long as the stream.

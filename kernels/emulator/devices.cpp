@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "kernels/cuda/runtime_extras.h"
+
 namespace convoy::emulator {
 namespace {
 

@@ -63,10 +63,6 @@ cudaError_t note(cudaError_t error);
 /// Returns `error` and keeps `detail` as the calling thread's, for messages.
 cudaError_t fail(cudaError_t error, std::string detail);
 
-/// What was wrong in the last call of this thread that failed, or with the kernel that broke the
-/// thread's device.
-std::string failure_detail();
-
 /// What a call for the current device must return before it does anything: the device's fault, or
 /// cudaErrorNotPermitted inside a host function.
 cudaError_t refusal();

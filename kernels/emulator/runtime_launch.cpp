@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
+#include "kernels/cuda/runtime_extras.h"
 #include "kernels/emulator/grid.h"
 #include "kernels/emulator/streams.h"
 #include "kernels/emulator/test_control.h"

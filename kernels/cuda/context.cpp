@@ -1,0 +1,124 @@
+#include "kernels/cuda/context.h"
+
+#include <fmt/format.h>
+
+#include <string_view>
+
+#include "kernels/backends.h"
+#include "kernels/base/error.h"
+#include "kernels/cuda/runtime_extras.h"
+#include "kernels/cuda/stream.h"
+
+#define CONVOY_TEXT_OF(macro) #macro
+#define CONVOY_TEXT(macro) CONVOY_TEXT_OF(macro)
+
+namespace convoy::CONVOY_GPU {
+namespace {
+
+constexpr bool kEmulated = std::string_view(CONVOY_TEXT(CONVOY_GPU)) == "emulator";
+constexpr DeviceType kType = kEmulated ? DeviceType::emu : DeviceType::cuda;
+
+void* take(int ordinal, std::size_t bytes) {
+  check(cudaSetDevice(ordinal));
+  void* data = nullptr;
+  const cudaError_t result = cudaMalloc(&data, bytes);
+  if (result == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // no fault of the device: the pool tries again
+    return nullptr;
+  }
+  check(result);
+  return data;
+}
+
+MemoryPool::Source memory_of(int ordinal) {
+  return {[ordinal](std::size_t bytes) { return take(ordinal, bytes); },
+          [ordinal](void* data, std::size_t) {
+            cudaSetDevice(ordinal);
+            cudaFree(data);
+          }};
+}
+
+}  // namespace
+
+GpuContext::GpuContext(int ordinal)
+    : gpu_(Device(kType, ordinal), memory_of(ordinal)),
+      staging_(ordinal),
+      default_stream_(std::make_unique<GpuStream>(gpu_)) {}
+
+GpuContext::~GpuContext() = default;
+
+const KernelTable& GpuContext::kernels() const {
+  return kernel_table();
+}
+
+std::unique_ptr<Stream> GpuContext::make_stream() {
+  return std::make_unique<GpuStream>(gpu_);
+}
+
+void GpuContext::set_threads(int threads) {
+  CONVOY_CHECK(threads >= 1, "{}: {} threads asked for, at least 1 is needed", to_string(device()),
+               threads);
+  threads_ = threads;
+}
+
+std::string GpuContext::describe() const {
+  cudaDeviceProp properties = {};
+  check(cudaGetDeviceProperties(&properties, device().index));
+  if (kEmulated) {
+    return fmt::format("{}, {} SMs, sm_{}{}", properties.name, properties.multiProcessorCount,
+                       properties.major, properties.minor);
+  }
+  int driver = 0;
+  check(cudaDriverGetVersion(&driver));
+  return fmt::format("{}, sm_{}{}, {:.1f} GiB, driver {}.{}", properties.name, properties.major,
+                     properties.minor, static_cast<double>(properties.totalGlobalMem) / (1 << 30),
+                     driver / 1000, driver % 1000 / 10);
+}
+
+void GpuContext::copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  GpuStream& on = gpu(stream);
+  gpu_.make_current();
+  CONVOY_DCHECK(!on.capturing(), "{}: a graph cannot hold a copy of memory that goes away",
+                to_string(device()));
+  on.begin_span("copy_in");
+  staging_.copy_in(on.handle(), target, source, bytes);
+  on.end_span();
+}
+
+void GpuContext::copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  GpuStream& on = gpu(stream);
+  gpu_.make_current();
+  if (bytes > 0) {
+    on.begin_span("copy_out");
+    check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDeviceToHost, on.handle()));
+    on.end_span();
+  }
+  stream.synchronize();
+}
+
+void GpuContext::copy(Stream& stream, void* target, const void* source, std::size_t bytes) {
+  if (bytes == 0 || target == source) return;
+  GpuStream& on = gpu(stream);
+  gpu_.make_current();
+  on.begin_span("copy");
+  check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, on.handle()));
+  on.end_span();
+}
+
+int count() {
+  int found = 0;
+  return cudaGetDeviceCount(&found) == cudaSuccess ? found : 0;
+}
+
+std::unique_ptr<DeviceContext> open(int index) {
+  const std::string name = to_string(Device(kType, index));
+  int found = 0;
+  const cudaError_t result = cudaGetDeviceCount(&found);
+  CONVOY_CHECK(result == cudaSuccess, "device: {} is not here: {}", name,
+               CONVOY_GPU::describe(result));
+  CONVOY_CHECK(index < found, "device: {} is not here: there {} {}", name,
+               found == 1 ? "is" : "are", found);
+  return std::make_unique<GpuContext>(index);
+}
+
+}  // namespace convoy::CONVOY_GPU
