@@ -16,6 +16,8 @@
 
 #ifdef __CUDACC__
 #define CONVOY_UNROLL _Pragma("unroll")
+#define CONVOY_NO_UNROLL _Pragma("unroll 1")
 #else
 #define CONVOY_UNROLL
+#define CONVOY_NO_UNROLL
 #endif
