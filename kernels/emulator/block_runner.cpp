@@ -397,6 +397,30 @@ void fault(cudaError_t error, const std::string& what) {
                                        text(block.index), text(thread.index), what));
 }
 
+void check_aligned(const char* what, const void* at, std::size_t alignment) {
+  if (reinterpret_cast<std::uintptr_t>(at) % alignment == 0) return;
+  fault(cudaErrorMisalignedAddress,
+        fmt::format("{}: address {} is no multiple of {}", what, at, alignment));
+}
+
+void check_shared(const char* what, const void* at, std::size_t bytes, std::size_t alignment) {
+  const Block& block = *running_thread(what).block;
+  const std::size_t size = block.work->config.shared_bytes;
+  const auto offset =
+      reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(block.shared);
+  if (offset >= size || bytes > size - offset) {
+    fault(cudaErrorIllegalAddress,
+          fmt::format("{}: {} bytes at {} are not in the block's {} bytes of shared memory", what,
+                      bytes, at, size));
+  }
+  check_aligned(what, at, alignment);
+}
+
+void undefine(void* at, std::size_t bytes) {
+  std::memset(at, 0xFF, bytes);
+  if (Observer* observer = running_options().observer) observer->undefine(at, bytes);
+}
+
 bool operator==(const Site& a, const Site& b) {
   return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0);
 }

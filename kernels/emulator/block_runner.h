@@ -80,6 +80,11 @@ class BlockRunner {
     Site site;
     std::array<void*, kWarpSize> operands;
   };
+  struct BulkCopy {
+    void* to;
+    const void* from;
+    std::size_t bytes;
+  };
   struct Phase {  // of an mbarrier
     void* object = nullptr;
     unsigned count = 0;    // arrivals of a phase
@@ -87,6 +92,7 @@ class BlockRunner {
     std::int64_t bytes = 0;
     unsigned parity = 0;  // of the phase that is not complete
     ThreadSet waiting;
+    std::vector<BulkCopy> copies;  // that have not acted
   };
   struct Copies {
     std::vector<PendingCopy> pending;

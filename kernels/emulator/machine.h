@@ -129,6 +129,8 @@ class Observer {
   virtual void read(const void*, std::size_t) {}
   virtual void write(const void*, std::size_t) {}
   virtual void atomic(const void*, std::size_t) {}
+  /// What memory holds is undefined from now on (it is 0xFF) until it is written.
+  virtual void undefine(const void*, std::size_t) {}
 };
 
 /// In which order a block's threads and a grid's blocks run; correct kernels do not depend on it.
@@ -173,6 +175,13 @@ const MachineOptions& running_options();
 
 /// Ends the running block: throws DeviceFault whose text names kernel, block and thread.
 [[noreturn]] void fault(cudaError_t error, const std::string& text);
+
+// For models of instructions: faults that name the instruction, `what`.
+/// The bytes lie in the block's shared memory, at a multiple of `alignment`.
+void check_shared(const char* what, const void* at, std::size_t bytes, std::size_t alignment);
+void check_aligned(const char* what, const void* at, std::size_t alignment);
+/// Fills memory with 0xFF and tells the observer.
+void undefine(void* at, std::size_t bytes);
 
 /// Empty for a launch within the limits of the device, else what exceeds which limit.
 std::string launch_refusal(const LaunchConfig& config);
