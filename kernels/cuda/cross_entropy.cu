@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool valid = label >= 0 && label < classes;
   if (threadIdx.x == 0) {
     // What a label out of range would have cost is not read: the error surfaces instead.
-    if (!valid) report_failure(failure, FailureCode::label_out_of_range, label, classes);
+    if (!valid) report_failure(failure, FailureCode::label_out_of_range, label, classes, row);
     const double miss = valid ? static_cast<double>(level - (value(label) - largest)) : 0;
     losses[row] = loss + (1 - smoothing.label_smoothing) * miss;
   }

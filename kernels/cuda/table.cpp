@@ -2,18 +2,11 @@
 // if it has one, when it began and ended.
 #include <type_traits>
 
-#include "kernels/base/error.h"
 #include "kernels/cuda/context.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/stream.h"
 
 namespace convoy::CONVOY_GPU {
-
-// Kernels that nobody has written yet have no address.
-#define CONVOY_WEAK(result, name, arguments) [[gnu::weak]] result name arguments;
-CONVOY_KERNEL_LIST(CONVOY_WEAK)
-#undef CONVOY_WEAK
-
 namespace {
 
 // The name of a kernel as a constant that a template can take.
@@ -25,7 +18,6 @@ CONVOY_KERNEL_LIST(CONVOY_NAME)
 template <auto Kernel, const char* Name, class Result, class First, class... Rest>
 Result call(First first, Rest... rest) {
   if constexpr (std::is_same_v<First, Stream&>) {
-    CONVOY_CHECK(Kernel, "{}: {} lacks this kernel", Name, to_string(first.device()));
     GpuStream& on = gpu(first);
     on.begin_span(Name);
     Kernel(first, static_cast<Rest>(rest)...);
