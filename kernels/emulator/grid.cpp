@@ -63,18 +63,6 @@ void set_option(MachineOptions& options, std::string_view item) {
   }
 }
 
-MachineOptions options_of_environment() {
-  MachineOptions options;
-  const char* text = std::getenv("CONVOY_EMULATOR");
-  std::string_view left = text == nullptr ? "" : text;
-  while (!left.empty()) {
-    const std::size_t comma = std::min(left.find(','), left.size());
-    set_option(options, left.substr(0, comma));
-    left.remove_prefix(std::min(comma + 1, left.size()));
-  }
-  return options;
-}
-
 // The i-th of n blocks in the order asked for.
 std::uint64_t place_in_order(const MachineOptions& options, std::uint64_t i, std::uint64_t n) {
   if (options.order == Order::reverse) return n - 1 - i;
@@ -141,7 +129,9 @@ class Machine {
   }
 
  private:
-  Machine() : options_(options_of_environment()) {}
+  Machine() {
+    if (const char* text = std::getenv("CONVOY_EMULATOR")) options_ = parse_machine_options(text);
+  }
 
   int limit() const {
     return options_.workers > 0 ? options_.workers : std::min(allowed_cores(), kMostWorkers);
@@ -212,6 +202,16 @@ class Machine {
 };
 
 }  // namespace
+
+MachineOptions parse_machine_options(std::string_view text) {
+  MachineOptions options;
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    set_option(options, text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+  return options;
+}
 
 MachineOptions machine_options() {
   return Machine::instance().options();

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "kernels/emulator/grid.h"
 
@@ -149,8 +150,10 @@ struct MachineOptions {
   Observer* observer = nullptr;
 };
 
-/// Options of the grids that start from now on. At first as the variable CONVOY_EMULATOR says, a
-/// list such as "order=reverse,copies=late,seed=3,workers=1".
+/// Options from a list such as "order=reverse,copies=late,seed=3,workers=1"; `usage` if it is
+/// wrong.
+MachineOptions parse_machine_options(std::string_view text);
+/// Options of the grids that start from now on; at first those in the variable CONVOY_EMULATOR.
 MachineOptions machine_options();
 void set_machine_options(const MachineOptions& options);
 

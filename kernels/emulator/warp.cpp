@@ -32,14 +32,16 @@ unsigned lanes_of(const Block& block, unsigned warp) {
                     describe(waiting.site)));
 }
 
-// The collective that the lane joins: the one that waits for it, or a new one.
-Collective& join(std::vector<Collective>& open, const char* what, unsigned mask, const Site& site) {
+// The collective that the lane joins: the one that waits for it, or a new one. Several may be open,
+// since parts of a warp diverge; but two that wait for each other's lanes never end.
+Collective& join(std::vector<Collective>& open, unsigned lane, const char* what, unsigned mask,
+                 const Site& site) {
   for (Collective& waiting : open) {
-    if ((waiting.mask & mask) == 0) continue;
-    if (waiting.mask != mask || !(waiting.site == site) || std::strcmp(waiting.what, what) != 0) {
-      raise_mismatch(waiting, what, mask, site);
+    if (waiting.mask == mask && waiting.site == site && std::strcmp(waiting.what, what) == 0) {
+      return waiting;
     }
-    return waiting;
+    const bool waits_for_us = (waiting.mask >> lane & 1) != 0;
+    if (waits_for_us && (mask & waiting.arrived) != 0) raise_mismatch(waiting, what, mask, site);
   }
   Collective& fresh = open.emplace_back();
   fresh.mask = mask;
@@ -71,7 +73,7 @@ void machine::collective(const char* what, unsigned mask, const Site& site, void
   }
   BlockRunner& runner = BlockRunner::here();
   std::vector<Collective>& open = runner.collectives[thread.warp];
-  Collective& mine = join(open, what, mask, site);
+  Collective& mine = join(open, thread.lane, what, mask, site);
   mine.arrived |= 1u << thread.lane;
   mine.operands[thread.lane] = operand;
   if (mine.arrived == (mask & lanes_of(runner.block(), thread.warp))) {

@@ -1,6 +1,6 @@
 // Functions of a warp, all made of one primitive: lanes leave their operands, the last one to come
-// computes for all. A lane that comes with another mask or from another place than those that wait
-// is a fault.
+// computes for all. Lanes that wait for each other with different masks or at different places are
+// a fault.
 #pragma once
 
 #include <array>
