@@ -7,7 +7,9 @@ namespace convoy::CONVOY_GPU {
 namespace {
 
 struct ForwardProduct {
+  static constexpr int kBlocks = 2;
   ConvProblem c;
+  Gather g;
   const float *x, *w, *b;
   float* y;
 
@@ -15,7 +17,6 @@ struct ForwardProduct {
   template <int kSize>
   __device__ __forceinline__ void run(typename SimtTile<kSize>::Storage& shared, int first_row,
                                       int first_column) const {
-    const Gather g = forward_gather(c);
     const int rows = c.n * g.places(), depth = g.depth();
     typename SimtTile<kSize>::Sums sums = {};
     multiply<kSize>(shared, TapRows<kSize>(g, x, c.n, first_row),
@@ -28,6 +29,7 @@ struct ForwardProduct {
 
 // Part: the parity class.
 struct InputGradientProduct {
+  static constexpr int kBlocks = 1;
   ConvProblem c;
   const float *dy, *w;
   float* dx;
@@ -64,6 +66,7 @@ struct InputGradientProduct {
 
 // Part: the piece of depth.
 struct WeightGradientProduct {
+  static constexpr int kBlocks = 1;
   ConvProblem c;
   int length;
   const float *x, *dy;
@@ -106,7 +109,8 @@ bool simt_conv2d_forward(Stream& stream, const Conv2dShape& shape, ConstBuffer x
   if (is_matrix_product(*c)) {
     return simt_linear_forward(stream, as_linear(*c), matrix(x), matrix(w), b, matrix(y), tile);
   }
-  const ForwardProduct product{*c, x.as<float>(), w.as<float>(), b.as<float>(), y.as<float>()};
+  const ForwardProduct product{
+      *c, forward_gather(*c), x.as<float>(), w.as<float>(), b.as<float>(), y.as<float>()};
   const int rows = c->n * c->p * c->q;
   launch_simt(stream, product, rows, 1, simt_tile(rows, c->k, 1, tile));
   return true;

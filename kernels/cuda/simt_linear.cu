@@ -7,6 +7,7 @@ namespace {
 
 // y (rows, out) = x (rows, in) w (out, in)^T + b
 struct ForwardProduct {
+  static constexpr int kBlocks = 2;
   int rows, in, out;
   const float *x, *w, *b;
   float* y;
@@ -26,6 +27,7 @@ struct ForwardProduct {
 
 // dx (rows, in) = dy (rows, out) w (out, in)
 struct InputGradientProduct {
+  static constexpr int kBlocks = 2;
   int rows, in, out;
   const float *dy, *w;
   float* dx;
@@ -45,6 +47,7 @@ struct InputGradientProduct {
 
 // dw (out, in) = dy (rows, out)^T x (rows, in), in pieces of `length` rows
 struct WeightGradientProduct {
+  static constexpr int kBlocks = 2;
   int rows, in, out, length;
   const float *x, *dy;
   float* pieces;

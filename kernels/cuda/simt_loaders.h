@@ -102,26 +102,26 @@ __device__ __forceinline__ unsigned valid_taps(int origin, int taps, int step, i
   return mask;
 }
 
-/// Rows (image, i, j) of `images`; depth (tap, channel).
+/// Rows (image, i, j) of `images`; depth (tap, channel). `g` must live as long as the loader: what
+/// all threads share stays there, where it takes no registers.
 template <int kSize>
 class TapRows : public AlongDepth<kSize> {
  public:
   __device__ __forceinline__ TapRows(const Gather& g, const float* source, int images, int first)
-      : channels_(g.channels), taps_w_(g.taps_w), channel_(this->depth()) {
+      : g_(g), channel_(this->depth()) {
     const int row = first + this->row();
     const int image = row / g.places(), place = row % g.places();
     const int h = g.origin_h + place / g.places_w * g.place_step_h;
     const int w = g.origin_w + place % g.places_w * g.place_step_w;
     image_ = source + std::int64_t{image} * g.source_h * g.source_w * g.channels;
     offset_ = (h * g.source_w + w) * g.channels + channel_;
-    column_jump_ = g.tap_step_w * g.channels - g.channels;
-    row_jump_ = (g.tap_step_h * g.source_w - g.taps_w * g.tap_step_w) * g.channels;
     rows_ = image < images ? valid_taps(h, g.taps_h, g.tap_step_h, g.source_h) : 0;
-    columns_ = valid_taps(w, g.taps_w, g.tap_step_w, g.source_w);
+    all_columns_ = valid_taps(w, g.taps_w, g.tap_step_w, g.source_w);
+    columns_ = all_columns_;
     skip_taps();
   }
   __device__ __forceinline__ Float4 load() {
-    const bool valid = (rows_ >> tap_h_ & columns_ >> tap_w_ & 1u) != 0;
+    const bool valid = (rows_ & columns_ & 1u) != 0;
     const Float4 values = valid ? load_vector<4>(image_ + offset_) : Float4{};
     channel_ += kDepthStep;
     offset_ += kDepthStep;
@@ -132,20 +132,22 @@ class TapRows : public AlongDepth<kSize> {
  private:
   // Channels past the last one are those of the next tap.
   __device__ __forceinline__ void skip_taps() {
-    while (channel_ >= channels_) {
-      channel_ -= channels_;
-      offset_ += column_jump_;
-      if (++tap_w_ < taps_w_) continue;
+    while (channel_ >= g_.channels) {
+      channel_ -= g_.channels;
+      offset_ += (g_.tap_step_w - 1) * g_.channels;
+      columns_ >>= 1;
+      if (++tap_w_ < g_.taps_w) continue;
       tap_w_ = 0;
-      ++tap_h_;
-      offset_ += row_jump_;
+      columns_ = all_columns_;
+      rows_ >>= 1;
+      offset_ += (g_.tap_step_h * g_.source_w - g_.taps_w * g_.tap_step_w) * g_.channels;
     }
   }
 
+  const Gather& g_;
   const float* image_;
-  unsigned rows_, columns_;  // valid taps
-  int offset_, column_jump_, row_jump_;
-  int channels_, taps_w_, channel_, tap_h_ = 0, tap_w_ = 0;
+  unsigned rows_, columns_, all_columns_;  // valid taps; bit 0 is the next one
+  int offset_, channel_, tap_w_ = 0;
 };
 
 /// Weights (k, r, s, c) as depth (tap, k) and columns c.
@@ -154,39 +156,38 @@ class TapColumns : public AcrossDepth<kSize> {
  public:
   __device__ __forceinline__ TapColumns(const Gather& g, const ConvProblem& c, const float* weights,
                                         int first)
-      : filters_(c.k), filter_(this->depth()), taps_w_(g.taps_w) {
+      : g_(g), c_(c), filter_(this->depth()) {
     const int column = first + this->column();
-    taps_h_ = column < c.c ? g.taps_h : 0;
-    filter_size_ = c.taps() * c.c;
-    at_ = weights + (g.first_r * c.s + g.first_s) * c.c + column + filter_ * filter_size_;
-    column_jump_ = g.step_s * c.c - filters_ * filter_size_;
-    row_jump_ = (g.step_r * c.s - g.taps_w * g.step_s) * c.c;
+    rows_left_ = column < c.c ? g.taps_h : 0;
+    at_ = weights + (g.first_r * c.s + g.first_s) * c.c + column + filter_ * filter_size();
     skip_taps();
   }
   __device__ __forceinline__ Float4 load() {
-    const Float4 values = tap_h_ < taps_h_ ? load_vector<4>(at_) : Float4{};
+    const Float4 values = rows_left_ > 0 ? load_vector<4>(at_) : Float4{};
     filter_ += kDepthStep;
-    at_ += kDepthStep * filter_size_;
+    at_ += kDepthStep * filter_size();
     skip_taps();
     return values;
   }
 
  private:
+  __device__ __forceinline__ int filter_size() const { return c_.taps() * c_.c; }
   // Filters past the last one are those of the next tap.
   __device__ __forceinline__ void skip_taps() {
-    while (filter_ >= filters_) {
-      filter_ -= filters_;
-      at_ += column_jump_;
-      if (++tap_w_ < taps_w_) continue;
+    while (filter_ >= c_.k) {
+      filter_ -= c_.k;
+      at_ += g_.step_s * c_.c - c_.k * filter_size();
+      if (++tap_w_ < g_.taps_w) continue;
       tap_w_ = 0;
-      ++tap_h_;
-      at_ += row_jump_;
+      --rows_left_;
+      at_ += (g_.step_r * c_.s - g_.taps_w * g_.step_s) * c_.c;
     }
   }
 
+  const Gather& g_;
+  const ConvProblem& c_;
   const float* at_;
-  int filter_size_, column_jump_, row_jump_;
-  int filters_, filter_, taps_h_, taps_w_, tap_h_ = 0, tap_w_ = 0;
+  int filter_, rows_left_, tap_w_ = 0;
 };
 
 /// x as depth (image, p, q) in begin..end-1 and columns (r, s, c).
