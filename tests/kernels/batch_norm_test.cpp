@@ -58,7 +58,7 @@ OpCase apply_case(const BatchNormCase& of, bool residual, bool relu, double coun
   result.terms = 1;
   result.input("x", of.x(), Slot::conv_y).input("gamma", {of.c}).input("beta", {of.c});
   if (residual) result.input("residual", of.x(), Slot::conv_y);
-  add_statistics(result, of, count).output("y", of.x(), Slot::conv_y);
+  add_statistics(result, of, count).output("y", of.x(), Slot::conv_y).full({"gamma", "beta"});
   return result.run([=](const Launch& l) {
     l.kernels.batch_norm_apply(l.stream, of.shape(), l["x"], statistics(l, count), kEpsilon,
                                l["gamma"], l["beta"], l["residual"], relu, l["y"]);
@@ -98,7 +98,7 @@ OpCase backward_apply_case(const BatchNormCase& of, bool relu, bool frozen, bool
   }
   result.output("dx", of.x(), Slot::conv_y);
   if (residual) result.output("dresidual", of.x(), Slot::conv_y, OpClass::exact);
-  return result.run([=](const Launch& l) {
+  return result.full({"gamma"}).run([=](const Launch& l) {
     l.kernels.batch_norm_backward_apply(l.stream, of.shape(), l["x"], l["y"], l["dy"],
                                         statistics(l, of.count()), kEpsilon, relu, l["gamma"],
                                         l["sum_dz"], l["sum_dz_xhat"], l["dx"], l["dresidual"]);
@@ -134,6 +134,7 @@ OpCase update_case(std::int64_t channels, double count, double momentum) {
       .input_of(DType::f64, "m2", {channels}, uniform("update/m2", channels))
       .in_place("running_mean", {channels})
       .in_place("running_var", {channels})
+      .full({"running_mean", "running_var"})
       .run([=](const Launch& l) {
         l.kernels.batch_norm_update(l.stream, channels, statistics(l, count), momentum,
                                     l["running_mean"], l["running_var"]);

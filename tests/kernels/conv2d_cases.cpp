@@ -58,7 +58,7 @@ OpCase conv2d_forward_case(const Conv2dShape& shape, bool bias) {
   });
   result.layouts = shape;
   result.terms = forward_terms(shape);
-  return result;
+  return result.full({"b"});
 }
 
 OpCase conv2d_input_gradient_case(const Conv2dShape& shape) {
@@ -83,7 +83,7 @@ OpCase conv2d_weight_gradient_case(const Conv2dShape& shape, bool bias) {
   if (bias) result.output("db", {shape.k});
   result.layouts = shape;
   result.terms = weight_gradient_terms(shape);
-  return result.run([=](const Launch& l) {
+  return result.full({"dw", "db"}).run([=](const Launch& l) {
     l.kernels.conv2d_weight_gradient(l.stream, shape, l["x"], l["dy"], l["dw"], l["db"]);
   });
 }

@@ -20,7 +20,7 @@ OpCase forward_case(const LinearShape& shape, bool bias) {
   result.input("x", {shape.rows, shape.in}).input("w", {shape.out, shape.in});
   if (bias) result.input("b", {shape.out});
   result.terms = double(shape.in);
-  return result.output("y", {shape.rows, shape.out}).run([=](const Launch& l) {
+  return result.output("y", {shape.rows, shape.out}).full({"b"}).run([=](const Launch& l) {
     l.kernels.linear_forward(l.stream, shape, l["x"], l["w"], l["b"], l["y"]);
   });
 }
@@ -44,7 +44,7 @@ OpCase weight_gradient_case(const LinearShape& shape, bool bias) {
       .input("dy", {shape.rows, shape.out})
       .output("dw", {shape.out, shape.in});
   if (bias) result.output("db", {shape.out});
-  return result.run([=](const Launch& l) {
+  return result.full({"dw", "db"}).run([=](const Launch& l) {
     l.kernels.linear_weight_gradient(l.stream, shape, l["x"], l["dy"], l["dw"], l["db"]);
   });
 }

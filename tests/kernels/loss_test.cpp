@@ -25,7 +25,7 @@ OpCase cross_entropy_case(const std::string& name, const CrossEntropyShape& shap
                 labels(name + "/labels", shape.rows, shape.classes))
       .output("loss", {1});
   if (gradient) result.output("dlogits", {shape.rows, shape.classes});
-  return result.run([=](const Launch& l) {
+  return result.full({"loss"}).run([=](const Launch& l) {
     l.kernels.softmax_cross_entropy(l.stream, shape, l["logits"], l["labels"], l["loss"],
                                     l["dlogits"]);
   });
@@ -36,7 +36,7 @@ OpCase mse_case(const std::string& name, std::int64_t count, double scale, bool 
   result.terms = double(count);
   result.input("x", {count}).input("target", {count}).output("loss", {1});
   if (gradient) result.output("dx", {count});
-  return result.run([=](const Launch& l) {
+  return result.full({"loss"}).run([=](const Launch& l) {
     l.kernels.mse(l.stream, count, scale, l["x"], l["target"], l["loss"], l["dx"]);
   });
 }

@@ -19,6 +19,7 @@ OpCase step_case(const std::string& name, int states, const Args& args,
                  bool first = false) {
   OpCase result{name, OpClass::optimizer};
   result.layouts = kConvolution;
+  result.takes_bf16 = false;
   auto add = [&](const std::string& which, const Shape& shape, Slot slot) {
     result.in_place(which, shape, slot).input("g" + which, shape, slot);
     if (states > 0) result.in_place("s" + which, shape, slot);

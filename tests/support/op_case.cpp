@@ -1,8 +1,12 @@
 #include "tests/support/op_case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
+#include "kernels/base/bf16.h"
+#include "kernels/emulator/machine.h"
 #include "tests/support/catch.h"
 #include "tests/support/formula.h"
 
@@ -16,11 +20,21 @@ constexpr unsigned char kGuard = 0xA5;
 // As floats: NaN, so that a result that nobody has written is seen.
 constexpr unsigned char kPoison = 0xFF;
 
+// `value` as T holds it. Inputs are floats already where T is bf16.
+template <class T>
+T to_type(double value) {
+  if constexpr (std::is_same_v<T, Bf16>) {
+    return Bf16(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
 template <class T>
 Bytes encode_as(const std::vector<double>& values) {
   Bytes bytes(values.size() * sizeof(T));
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const T typed = static_cast<T>(values[i]);
+    const T typed = to_type<T>(values[i]);
     std::memcpy(bytes.data() + i * sizeof(T), &typed, sizeof typed);
   }
   return bytes;
@@ -29,6 +43,7 @@ Bytes encode_as(const std::vector<double>& values) {
 Bytes encode(const std::vector<double>& values, DType dtype) {
   if (dtype == DType::f32) return encode_as<float>(values);
   if (dtype == DType::f64) return encode_as<double>(values);
+  if (dtype == DType::bf16) return encode_as<Bf16>(values);
   if (dtype == DType::i64) return encode_as<std::int64_t>(values);
   if (dtype == DType::i32) return encode_as<std::int32_t>(values);
   return encode_as<std::uint8_t>(values);
@@ -38,12 +53,19 @@ template <class T>
 std::vector<double> decode_as(const Bytes& bytes) {
   std::vector<T> typed(bytes.size() / sizeof(T));
   if (!typed.empty()) std::memcpy(typed.data(), bytes.data(), typed.size() * sizeof(T));
-  return {typed.begin(), typed.end()};
+  if constexpr (std::is_same_v<T, Bf16>) {
+    std::vector<double> values;
+    for (Bf16 value : typed) values.push_back(static_cast<float>(value));
+    return values;
+  } else {
+    return {typed.begin(), typed.end()};
+  }
 }
 
 std::vector<double> decode(const Bytes& bytes, DType dtype) {
   if (dtype == DType::f32) return decode_as<float>(bytes);
   if (dtype == DType::f64) return decode_as<double>(bytes);
+  if (dtype == DType::bf16) return decode_as<Bf16>(bytes);
   if (dtype == DType::i64) return decode_as<std::int64_t>(bytes);
   if (dtype == DType::i32) return decode_as<std::int32_t>(bytes);
   return decode_as<std::uint8_t>(bytes);
@@ -120,7 +142,7 @@ class DeviceOperand {
   DeviceOperand(DeviceContext& context, const Operand& operand, DType run_dtype, LayoutId layout)
       : context_(context),
         operand_(operand),
-        dtype_(operand.dtype.value_or(run_dtype)),
+        dtype_(operand.dtype_in(run_dtype)),
         layout_(layout),
         memory_(context, context.kernels().layout_bytes(layout, operand.shape, dtype_)) {}
 
@@ -202,6 +224,25 @@ std::vector<Bytes> contents(const std::vector<DeviceOperand>& operands) {
   return result;
 }
 
+// Runs the case again, on an emulated GPU under other orders of threads and blocks, and looks for
+// bits that differ.
+void repeat(const OpCase& op_case, const Variant& variant, std::vector<DeviceOperand>& operands,
+            const std::vector<Bytes>& first, std::vector<std::string>& faults) {
+  using emulator::machine::Order;
+  auto once = [&](const char* which) {
+    launch(op_case, variant, operands);
+    if (contents(operands) != first) faults.push_back(std::string("the ") + which + " run differs");
+  };
+  if (variant.device.type != DeviceType::emu) return once("second");
+  for (const auto& [order, which] :
+       {std::pair{Order::reverse, "reverse"}, {Order::random, "random"}}) {
+    emulator::machine::MachineOptions options = emulator::machine::machine_options();
+    options.order = order;
+    const emulator::machine::MachineOptionsScope scope(options);
+    once(which);
+  }
+}
+
 // What a launch did to memory that it should not have.
 std::vector<std::string> memory_faults(const OpCase& op_case,
                                        const std::vector<DeviceOperand>& operands,
@@ -221,12 +262,42 @@ std::vector<std::string> memory_faults(const OpCase& op_case,
   return faults;
 }
 
-// Values that f32 holds too, so that all dtypes start from the same.
-OpCase rounded(OpCase op_case) {
+std::vector<double> rounded(const std::vector<double>& values, DType dtype) {
+  return decode(encode(values, dtype), dtype);
+}
+
+// Values that `dtype` holds too, so that all runs start from the same.
+OpCase rounded(OpCase op_case, DType dtype) {
   for (Operand& operand : op_case.operands) {
-    for (double& value : operand.values) value = static_cast<float>(value);
+    if (operand.dtype && *operand.dtype != DType::f64) continue;
+    operand.values = rounded(operand.values, dtype);
   }
   return op_case;
+}
+
+bool is_gpu(const Device& device) {
+  return device.type == DeviceType::emu || device.type == DeviceType::cuda;
+}
+
+bool follows_the_run(const OpCase& op_case) {
+  return std::any_of(op_case.operands.begin(), op_case.operands.end(),
+                     [](const Operand& operand) { return !operand.dtype; });
+}
+
+// Variants of `device` in `dtype`: without a layout of its own, preferred would be plain again.
+void add_variants(const OpCase& op_case, const Device& device, DType dtype,
+                  std::vector<Variant>& variants) {
+  variants.push_back({device, dtype, false});
+  const Variant preferred{device, dtype, true};
+  if (uses_a_layout(op_case, preferred)) variants.push_back(preferred);
+}
+
+void check_in(const OpCase& op_case, const std::vector<Variant>& variants) {
+  if (variants.empty()) return;
+  const Results expected = run(op_case, {"ref:0", DType::f64});
+  for (const Variant& variant : variants) {
+    compare(op_case, variant, run(op_case, variant), expected);
+  }
 }
 
 }  // namespace
@@ -234,7 +305,7 @@ OpCase rounded(OpCase op_case) {
 OpCase& OpCase::input(const std::string& operand, const Shape& shape, Slot slot,
                       std::vector<double> values) {
   if (values.empty()) values = signed_values(name + "/" + operand, shape.count());
-  operands.push_back({operand, shape, Use::input, slot, {}, std::move(values), {}});
+  operands.push_back({operand, shape, Use::input, slot, {}, std::move(values), {}, false});
   return *this;
 }
 
@@ -247,13 +318,13 @@ OpCase& OpCase::input_of(DType dtype, const std::string& operand, const Shape& s
 
 OpCase& OpCase::output(const std::string& operand, const Shape& shape, Slot slot,
                        std::optional<OpClass> result_class) {
-  operands.push_back({operand, shape, Use::output, slot, {}, {}, result_class});
+  operands.push_back({operand, shape, Use::output, slot, {}, {}, result_class, false});
   return *this;
 }
 
 OpCase& OpCase::output_of(DType dtype, const std::string& operand, const Shape& shape,
                           std::optional<OpClass> result_class) {
-  operands.push_back({operand, shape, Use::output, Slot::plain, dtype, {}, result_class});
+  operands.push_back({operand, shape, Use::output, Slot::plain, dtype, {}, result_class, false});
   return *this;
 }
 
@@ -265,7 +336,14 @@ OpCase& OpCase::in_place(const std::string& operand, const Shape& shape, Slot sl
 }
 
 OpCase& OpCase::scratch_of(DType dtype, const std::string& operand, const Shape& shape, Slot slot) {
-  operands.push_back({operand, shape, Use::scratch, slot, dtype, {}, {}});
+  operands.push_back({operand, shape, Use::scratch, slot, dtype, {}, {}, false});
+  return *this;
+}
+
+OpCase& OpCase::full(std::initializer_list<const char*> names) {
+  for (Operand& operand : operands) {
+    if (std::find(names.begin(), names.end(), operand.name) != names.end()) operand.full = true;
+  }
   return *this;
 }
 
@@ -289,16 +367,19 @@ std::string to_string(const Variant& variant) {
 }
 
 std::vector<Device> tested_devices() {
-  return {"ref:0", "cpu:0"};
+  std::vector<Device> devices = {"ref:0", "cpu:0", "emu:0"};
+  if (device_count(DeviceType::cuda) > 0) devices.emplace_back("cuda:0");
+  return devices;
 }
 
 std::vector<Variant> float_variants(const OpCase& op_case) {
+  return variants_in(DType::f32, op_case);
+}
+
+std::vector<Variant> variants_in(DType dtype, const OpCase& op_case) {
   std::vector<Variant> variants;
   for (const Device& device : tested_devices()) {
-    variants.push_back({device, DType::f32, false});
-    // Without a layout of its own, preferred would be plain again.
-    const Variant preferred{device, DType::f32, true};
-    if (uses_a_layout(op_case, preferred)) variants.push_back(preferred);
+    if (dtype == DType::f32 || is_gpu(device)) add_variants(op_case, device, dtype, variants);
   }
   return variants;
 }
@@ -310,8 +391,7 @@ Outcome outcome(const OpCase& op_case, const Variant& variant) {
   launch(op_case, variant, operands);
   const std::vector<Bytes> first = contents(operands);
   Outcome result{{}, memory_faults(op_case, operands, before, first)};
-  launch(op_case, variant, operands);
-  if (contents(operands) != first) result.faults.emplace_back("the second run differs");
+  repeat(op_case, variant, operands, first, result.faults);
   for (const DeviceOperand& operand : operands) {
     if (operand.is_result()) result.results[operand.operand().name] = operand.values();
   }
@@ -331,19 +411,28 @@ void compare(const OpCase& op_case, const Variant& variant, const Results& actua
   for (const Operand& operand : op_case.operands) {
     if (!expected.contains(operand.name)) continue;
     INFO(op_case.name << " on " << to_string(variant) << ", result " << operand.name);
-    const Tolerance allowed =
-        tolerance(operand.op_class.value_or(op_case.op_class), variant.dtype, op_case.terms);
-    CHECK(difference(actual.at(operand.name), expected.at(operand.name), operand.shape, allowed) ==
-          kNoDifference);
+    // What a run in bf16 leaves in other types was computed in float.
+    const bool bf16 = operand.dtype_in(variant.dtype) == DType::bf16;
+    const DType dtype = variant.dtype == DType::bf16 && !bf16 ? DType::f32 : variant.dtype;
+    const OpClass op_class = operand.op_class.value_or(op_case.op_class);
+    std::vector<double> wanted = expected.at(operand.name);
+    if (bf16 && op_class == OpClass::exact) wanted = rounded(wanted, DType::bf16);
+    const Tolerance allowed = tolerance(op_class, dtype, op_case.terms);
+    CHECK(difference(actual.at(operand.name), wanted, operand.shape, allowed) == kNoDifference);
   }
 }
 
 void check(const OpCase& given) {
-  const OpCase op_case = rounded(given);
-  const Results expected = run(op_case, {"ref:0", DType::f64});
-  for (const Variant& variant : float_variants(op_case)) {
-    compare(op_case, variant, run(op_case, variant), expected);
+  const OpCase as_float = rounded(given, DType::f32);
+  std::vector<Variant> variants = float_variants(given);
+  if (follows_the_run(given)) {
+    const std::vector<Variant> in_double = variants_in(DType::f64, given);
+    variants.insert(variants.end(), in_double.begin(), in_double.end());
+    if (given.takes_bf16) {
+      check_in(rounded(given, DType::bf16), variants_in(DType::bf16, given));
+    }
   }
+  check_in(as_float, variants);
 }
 
 void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& expected,
@@ -357,6 +446,7 @@ void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& exp
     }
   };
   hold({"ref:0", DType::f64}, tolerance);
+  for (const Variant& variant : variants_in(DType::f64, op_case)) hold(variant, tolerance);
   for (const Variant& variant : float_variants(op_case)) hold(variant, float_tolerance);
 }
 

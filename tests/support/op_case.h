@@ -29,6 +29,12 @@ struct Operand {
   std::optional<DType> dtype;       // absent: that of the run
   std::vector<double> values;       // of input and in_place
   std::optional<OpClass> op_class;  // of results: absent is that of the case
+  bool full = false;                // f32 in a run in bf16: parameters and their gradients
+
+  /// Its element type in a run in `run_dtype`.
+  DType dtype_in(DType run_dtype) const {
+    return dtype.value_or(full && run_dtype == DType::bf16 ? DType::f32 : run_dtype);
+  }
 };
 
 /// What a case's launch function sees: one device, and its operands by name.
@@ -52,6 +58,7 @@ struct OpCase {
   double terms = 1;                          // of the longest sum
   Conv2dShape layouts{1, 1, 1, 1, 1, 1, 1};  // whose preferred layouts are tried
   bool zero_padding = true;                  // the results' padding is zero
+  bool takes_bf16 = true;                    // where the device computes in it
   std::vector<Operand> operands = {};
 
   /// Adds an input; without values, those of the formula for "case/operand".
@@ -68,6 +75,8 @@ struct OpCase {
                    std::vector<double> values = {});
   /// An output that is not compared, because only its device can read it.
   OpCase& scratch_of(DType dtype, const std::string& operand, const Shape& shape, Slot slot);
+  /// Marks operands that stay f32 in a run in bf16; names that the case has not are passed over.
+  OpCase& full(std::initializer_list<const char*> names);
   OpCase& run(std::function<void(const Launch&)> function);
 };
 
@@ -91,6 +100,10 @@ std::vector<Device> tested_devices();
 /// The f32 variants of all tested devices that make a difference to the case.
 std::vector<Variant> float_variants(const OpCase& op_case);
 
+/// The same in `dtype`, of the devices that compute in it: f64 and bf16 are GPUs' alone, save for
+/// the reference, against which they are held.
+std::vector<Variant> variants_in(DType dtype, const OpCase& op_case);
+
 /// Values of all results (outputs and in-place operands), by name.
 using Results = std::map<std::string, std::vector<double>>;
 
@@ -100,17 +113,19 @@ struct Outcome {
   std::vector<std::string> faults;
 };
 
-/// Runs the case twice and looks for faults that need no expected values.
+/// Runs the case twice (on an emulated GPU under three orders of threads and blocks) and looks for
+/// faults that need no expected values.
 Outcome outcome(const OpCase& op_case, const Variant& variant);
 
 /// The results of outcome(), whose faults are checked to be none.
 Results run(const OpCase& op_case, const Variant& variant);
 
-/// Compares `actual` with `expected` for results of the case in `variant`'s dtype.
+/// Compares `actual` with `expected` for results of the case in `variant`'s dtype. Exact results in
+/// bf16 are the expected values, rounded.
 void compare(const OpCase& op_case, const Variant& variant, const Results& actual,
              const Results& expected);
 
-/// Every backend in f32, plain and preferred, against the reference in f64.
+/// Every backend in every dtype that it has, plain and preferred, against the reference in f64.
 void check(const OpCase& op_case);
 
 /// A result that was computed elsewhere: which one, and its digest under the name `probe`.
@@ -120,8 +135,8 @@ struct ExpectedDigest {
   Digest digest;
 };
 
-/// The reference in f64 (to `tolerance`) and every backend in f32 (to `float_tolerance`) against
-/// digests that were made elsewhere.
+/// The reference and GPUs in f64 (to `tolerance`) and every backend in f32 (to `float_tolerance`)
+/// against digests that were made elsewhere.
 void check_digests(const OpCase& op_case, const std::vector<ExpectedDigest>& expected,
                    double tolerance = 1e-10, double float_tolerance = 1e-5);
 

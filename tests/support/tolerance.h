@@ -1,5 +1,6 @@
 // The one table of tolerances: (class of operation, dtype) to atol + rtol * |expected|, where sums
-// of n terms have atol scaled by sqrt(n). Inputs of tests are of size 1.
+// of n terms have atol scaled by sqrt(n). Inputs of tests are of size 1. Results in bf16 are
+// computed in float and rounded once, by 2^-8 of their size at most.
 #pragma once
 
 #include <string>
