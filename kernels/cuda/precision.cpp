@@ -1,6 +1,7 @@
 #include "kernels/cuda/precision.h"
 
 #include "kernels/base/error.h"
+#include "kernels/cuda/operands.h"
 
 namespace convoy::CONVOY_GPU {
 
@@ -10,6 +11,7 @@ DType dtype_of_all(const char* kernel, std::initializer_list<ConstBuffer> tensor
     CONVOY_CHECK(!tensor || tensor.dtype == dtype, "{}: operands are {} and {}, expected one dtype",
                  kernel, name(dtype), name(tensor.dtype));
   }
+  if (!is_floating(dtype)) fail_dtype(kernel, dtype, "f32, f64 or bf16");
   return dtype;
 }
 

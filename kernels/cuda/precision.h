@@ -21,7 +21,7 @@ struct Precision<double> {
 };
 
 /// The one dtype of `tensors`; those left out count for none. Their layouts may
-/// differ. `usage` if their dtypes do.
+/// differ. `usage` if their dtypes do, or are no floating ones.
 DType dtype_of_all(const char* kernel, std::initializer_list<ConstBuffer> tensors);
 
 /// `internal` unless `parameter` (may be left out) has the type that goes with tensors of `dtype`.

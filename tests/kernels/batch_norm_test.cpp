@@ -44,7 +44,7 @@ OpCase& add_statistics(OpCase& op_case, const BatchNormCase& of, double count) {
 
 OpCase statistics_case(const BatchNormCase& of) {
   OpCase result = base_case(of, "statistics");
-  result.op_class = OpClass::double_sum;
+  result.op_class = OpClass::statistics;
   return result.input("x", of.x(), Slot::conv_y)
       .output_of(DType::f64, "mean", {of.c})
       .output_of(DType::f64, "m2", {of.c})
@@ -78,7 +78,7 @@ OpCase backward_reduce_case(const BatchNormCase& of, bool relu) {
   OpCase result = base_case(of, fmt::format("backward reduce, relu {}", relu));
   add_backward_inputs(result, of, relu);
   return add_statistics(result, of, of.count())
-      .output_of(DType::f64, "sum_dz", {of.c}, OpClass::double_sum)
+      .output_of(DType::f64, "sum_dz", {of.c}, OpClass::statistics)
       .output_of(DType::f64, "sum_dz_xhat", {of.c})
       .run([=](const Launch& l) {
         l.kernels.batch_norm_backward_reduce(l.stream, of.shape(), l["x"], l["y"], l["dy"],

@@ -20,6 +20,7 @@ constexpr Row kTable[] = {
     {OpClass::product, {1e-6, 1e-5}, {1e-14, 1e-13}},
     {OpClass::sum, {1e-6, 1e-5}, {1e-14, 1e-13}},
     {OpClass::double_sum, {1e-14, 1e-12}, {1e-14, 1e-12}},
+    {OpClass::statistics, {1e-14, 1e-12}, {1e-14, 1e-12}},
     {OpClass::normalisation, {1e-6, 1e-5}, {1e-13, 1e-12}},
     {OpClass::optimizer, {1e-7, 1e-6}, {1e-15, 1e-14}},
 };

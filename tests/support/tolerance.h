@@ -17,7 +17,8 @@ enum class OpClass {
   function,       ///< exp, tanh, log
   product,        ///< convolution and linear, in float
   sum,            ///< sums in float, e.g. bias gradients
-  double_sum,     ///< statistics and norms, in double whatever the dtype
+  double_sum,     ///< norms, in double whatever the dtype
+  statistics,     ///< of batch norm: in double, but of bf16 in float
   normalisation,  ///< differences of sums, divided by a deviation
   optimizer,      ///< one step of a parameter
 };
