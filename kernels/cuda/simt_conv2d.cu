@@ -1,5 +1,7 @@
 // The three passes of convolution as implicit products in fp32. 1x1 filters of stride 1 are linear
 // layers over pixels.
+#include <algorithm>
+
 #include "kernels/cuda/simt_product.h"
 #include "kernels/cuda/sum_pieces.h"
 
@@ -7,7 +9,6 @@ namespace convoy::CONVOY_GPU {
 namespace {
 
 struct ForwardProduct {
-  static constexpr int kBlocks = 2;
   ConvProblem c;
   Gather g;
   const float *x, *w, *b;
@@ -27,10 +28,14 @@ struct ForwardProduct {
   }
 };
 
-// Part: the parity class.
+// Part: the parity class, one of the few that parameters of a launch hold: they are constants
+// there.
+constexpr int kClassesPerLaunch = 4;
+
 struct InputGradientProduct {
-  static constexpr int kBlocks = 1;
   ConvProblem c;
+  int first_class;
+  Gather classes[kClassesPerLaunch];
   const float *dy, *w;
   float* dx;
 
@@ -38,8 +43,8 @@ struct InputGradientProduct {
   template <int kSize>
   __device__ __forceinline__ void run(typename SimtTile<kSize>::Storage& shared, int first_row,
                                       int first_column) const {
-    const int part = static_cast<int>(blockIdx.z);
-    const Gather g = input_gradient_gather(c, part);
+    const int part = first_class + static_cast<int>(blockIdx.z);
+    const Gather& g = classes[blockIdx.z];
     // Classes have unequal numbers of places; the grid is that of the largest.
     if (first_row < c.n * g.places()) run_class<kSize>(shared, g, part, first_row, first_column);
   }
@@ -66,7 +71,6 @@ struct InputGradientProduct {
 
 // Part: the piece of depth.
 struct WeightGradientProduct {
-  static constexpr int kBlocks = 1;
   ConvProblem c;
   int length;
   const float *x, *dy;
@@ -124,10 +128,16 @@ bool simt_conv2d_input_gradient(Stream& stream, const Conv2dShape& shape, ConstB
     return simt_linear_input_gradient(stream, as_linear(*c), matrix(dy), matrix(w), matrix(dx),
                                       tile);
   }
-  const InputGradientProduct product{*c, dy.as<float>(), w.as<float>(), dx.as<float>()};
   // Class 0 has as many places as any.
-  const int rows = c->n * input_gradient_gather(*c, 0).places(), parts = parity_classes(*c);
-  launch_simt(stream, product, rows, parts, simt_tile(rows, c->c, parts, tile));
+  const int rows = c->n * input_gradient_gather(*c, 0).places(), all = parity_classes(*c);
+  const SimtTileSize size = simt_tile(rows, c->c, all, tile);
+  InputGradientProduct product{*c, 0, {}, dy.as<float>(), w.as<float>(), dx.as<float>()};
+  for (int first = 0; first < all; first += kClassesPerLaunch) {
+    const int parts = std::min(all - first, kClassesPerLaunch);
+    product.first_class = first;
+    for (int i = 0; i < parts; ++i) product.classes[i] = input_gradient_gather(*c, first + i);
+    launch_simt(stream, product, rows, parts, size);
+  }
   return true;
 }
 

@@ -7,7 +7,6 @@ namespace {
 
 // y (rows, out) = x (rows, in) w (out, in)^T + b
 struct ForwardProduct {
-  static constexpr int kBlocks = 2;
   int rows, in, out;
   const float *x, *w, *b;
   float* y;
@@ -27,7 +26,6 @@ struct ForwardProduct {
 
 // dx (rows, in) = dy (rows, out) w (out, in)
 struct InputGradientProduct {
-  static constexpr int kBlocks = 2;
   int rows, in, out;
   const float *dy, *w;
   float* dx;
@@ -47,7 +45,6 @@ struct InputGradientProduct {
 
 // dw (out, in) = dy (rows, out)^T x (rows, in), in pieces of `length` rows
 struct WeightGradientProduct {
-  static constexpr int kBlocks = 2;
   int rows, in, out, length;
   const float *x, *dy;
   float* pieces;

@@ -203,16 +203,17 @@ class PlaceColumns : public AcrossDepth<kSize> {
     p_ = depth / c.q % c.p;
     q_ = depth % c.q;
     tap_h_ = tap / c.s - c.padding_h;
-    tap_w_ = tap % c.s - c.padding_w;
+    w_ = q_ * c.stride_w + tap % c.s - c.padding_w;
     image_ = x + image * c.x_image() + column % c.c;
   }
   __device__ __forceinline__ Float4 load() {
-    const int h = p_ * c_.stride_h + tap_h_, w = q_ * c_.stride_w + tap_w_;
+    const int h = p_ * c_.stride_h + tap_h_, w = w_;
     const bool valid = left_ > 0 && static_cast<unsigned>(h) < static_cast<unsigned>(c_.h) &&
                        static_cast<unsigned>(w) < static_cast<unsigned>(c_.w);
     const Float4 values = valid ? load_vector<4>(image_ + (h * c_.w + w) * c_.c) : Float4{};
     left_ -= kDepthStep;
     q_ += kDepthStep;
+    w_ += kDepthStep * c_.stride_w;
     skip_rows();
     return values;
   }
@@ -221,6 +222,7 @@ class PlaceColumns : public AcrossDepth<kSize> {
   __device__ __forceinline__ void skip_rows() {
     while (q_ >= c_.q) {
       q_ -= c_.q;
+      w_ -= c_.q * c_.stride_w;
       if (++p_ < c_.p) continue;
       p_ = 0;
       image_ += c_.x_image();
@@ -229,7 +231,7 @@ class PlaceColumns : public AcrossDepth<kSize> {
 
   const ConvProblem& c_;
   const float* image_;  // with the column's channel
-  int left_, p_, q_, tap_h_, tap_w_;
+  int left_, p_, q_, tap_h_, w_;
 };
 
 }  // namespace convoy::CONVOY_GPU

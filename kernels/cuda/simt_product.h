@@ -1,5 +1,4 @@
 // Launching products of simt_tile.h. A product is a struct with
-//     static constexpr int kBlocks;  // of large tiles that a multiprocessor has registers for
 //     int columns() const;
 //     template <int kSize> void run(SimtTile<kSize>::Storage&, int first_row, int first_column);
 // whose run() computes one tile; blockIdx.z names the part (parity class, piece of depth).
@@ -14,7 +13,7 @@ namespace convoy::CONVOY_GPU {
 
 /// Tiles of one row of tiles are neighbours: they share what they read of the larger operand.
 template <int kSize, class Product>
-__global__ void __launch_bounds__(SimtTile<kSize>::kThreads, Product::kBlocks*(128 / kSize))
+__global__ void __launch_bounds__(SimtTile<kSize>::kThreads, SimtTile<kSize>::kBlocks)
     simt_kernel(const Product product) {
   auto& shared = smem<typename SimtTile<kSize>::Storage>();
   const int tile = static_cast<int>(blockIdx.x), per_row = tiles_of(product.columns(), kSize);

@@ -23,7 +23,8 @@ inline constexpr int kWarpColumns = 32;
 template <int kSize>
 struct SimtTile {
   static_assert(kSize == 64 || kSize == 128);
-  static constexpr int kThreads = 2 * kSize;  // one vector of each operand per thread and step
+  static constexpr int kThreads = 2 * kSize;   // one vector of each operand per thread and step
+  static constexpr int kBlocks = 256 / kSize;  // that a multiprocessor must have registers for
   static constexpr int kWarpRows = kSize / 2;
   static constexpr int kWarpsPerRow = kSize / kWarpColumns;
   static constexpr int kRowFragments = kWarpRows / 32;
