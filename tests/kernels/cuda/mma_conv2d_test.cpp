@@ -211,4 +211,42 @@ TEST_CASE("a split weight gradient adds its parts in their order", "[mma]") {
               DType::f32) == 0);
 }
 
+TEST_CASE("a linear layer on tensor cores is a convolution of single places", "[mma]") {
+  const LinearShape shape{70, 136, 72};
+  const ConvOperands o = integer_operands({shape.rows, shape.in, 1, 1, shape.out, 1, 1});
+  const ConvResults expected = reference_results(o);
+  // Tensors of single places lie the same way in all layouts.
+  GpuRun gpu;
+  const auto put = [&](const Shape& s, const std::vector<double>& values, DType dtype) {
+    return gpu.put(s, values, dtype, kPlain);
+  };
+  const Shape x_shape = o.shape.x(), w_shape = o.shape.weight(), y_shape = o.shape.y();
+  const Buffer x = put(x_shape, o.x, DType::bf16), w = put(w_shape, o.w, DType::bf16);
+  const Buffer dy = put(y_shape, o.dy, DType::bf16), b = put({shape.out, 1, 1, 1}, o.b, DType::f32);
+  const Buffer y = gpu.make(y_shape, DType::bf16, kPlain);
+  const Buffer dx = gpu.make(x_shape, DType::bf16, kPlain);
+  const Buffer dw = gpu.make(w_shape, DType::f32, kPlain);
+  CHECK(emulator::mma_linear_forward(gpu.stream(), shape, x, w, b, y));
+  CHECK(emulator::mma_linear_input_gradient(gpu.stream(), shape, dy, w, dx));
+  CHECK(emulator::mma_linear_weight_gradient(gpu.stream(), shape, x, dy, dw));
+  CHECK(wrong(gpu.values(y_shape, y), expected.y, DType::bf16) == 0);
+  CHECK(wrong(gpu.values(x_shape, dx), expected.dx, DType::bf16) == 0);
+  CHECK(wrong(gpu.values(w_shape, dw), expected.dw, DType::f32) == 0);
+}
+
+TEST_CASE("f32 goes to tensor cores where TF32 is allowed alone, and only aligned", "[mma]") {
+  const Conv2dShape shape{1, 8, 4, 4, 8, 1, 1};
+  const ConvOperands operands = integer_operands(shape);
+  MmaRun run(operands, DType::f32, {});
+  const auto forward = [&](Buffer y) {
+    return emulator::mma_conv2d_forward(run.gpu.stream(), shape, run.x, run.w, run.b, y);
+  };
+  CHECK_FALSE(forward(run.y));
+  context("emu:0").set_tf32(true);
+  CHECK(forward(run.y));
+  CHECK_FALSE(forward({run.y.as<float>() + 1, DType::f32, run.y.layout}));
+  context("emu:0").set_tf32(false);
+  CHECK(wrong(run.gpu.values(shape.y(), run.y), reference_results(operands).y, DType::f32) == 0);
+}
+
 }  // namespace convoy::testing
