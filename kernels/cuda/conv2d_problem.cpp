@@ -59,10 +59,11 @@ std::optional<ConvProblem> conv_problem(const Conv2dShape& s, const Conv2dLayout
 
 DepthSplit split_depth(std::int64_t m, std::int64_t n, std::int64_t depth, int tile_m, int tile_n) {
   // Parts of whole k-steps of any kernel, and none so short that its start costs more than its sum.
-  constexpr std::int64_t kStep = 64, kShortest = 256, kTilesToFill = 256;
+  constexpr std::int64_t kStep = 64, kShortest = 256, kTilesToFill = 256, kMostParts = 32768;
   const std::int64_t tiles = ceil_div(m, tile_m) * ceil_div(n, tile_n);
   const std::int64_t to_fill = std::min(kTilesToFill / tiles, depth / kShortest);
-  const std::int64_t parts = std::max({to_fill, ceil_div(depth, kLongestSum), std::int64_t{1}});
+  const std::int64_t wanted = std::max({to_fill, ceil_div(depth, kLongestSum), std::int64_t{1}});
+  const std::int64_t parts = std::min(wanted, kMostParts);
   const std::int64_t length = std::max(ceil_div(ceil_div(depth, parts), kStep) * kStep, kStep);
   return {narrow(std::max(ceil_div(depth, length), std::int64_t{1})), narrow(length)};
 }

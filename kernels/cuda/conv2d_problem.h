@@ -107,8 +107,8 @@ struct DepthSplit {
 };
 
 /// How a weight gradient of m x n with `depth` products is split: so that no part sums more than
-/// kLongestSum in float, and so that small gradients fill a GPU. A function of the shape alone:
-/// another split would give other bits.
+/// kLongestSum in float (while a grid can have as many parts), and so that small gradients fill a
+/// GPU. A function of the shape alone: another split would give other bits.
 inline constexpr int kLongestSum = 4096;
 DepthSplit split_depth(std::int64_t m, std::int64_t n, std::int64_t depth, int tile_m, int tile_n);
 

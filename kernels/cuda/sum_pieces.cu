@@ -9,16 +9,31 @@ namespace {
 
 constexpr int kThreads = 128;
 
+// total += `kCount` pieces, all of which are on their way at once.
+template <int kCount>
+__device__ __forceinline__ void add_pieces(const float* at, std::int64_t values,
+                                           Vector<float, 4>& total) {
+  Vector<float, 4> next[kCount];
+  CONVOY_UNROLL
+  for (int piece = 0; piece < kCount; ++piece) next[piece] = load_vector<4>(at + piece * values);
+  CONVOY_UNROLL
+  for (int piece = 0; piece < kCount; ++piece) {
+    CONVOY_UNROLL
+    for (int i = 0; i < 4; ++i) total[i] += next[piece][i];
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     sum_pieces_kernel(int count, std::int64_t values, const float* pieces, float* sum) {
+  constexpr int kInFlight = 8;
   const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * 4;
   if (first >= values) return;
   Vector<float, 4> total = load_vector<4>(pieces + first);
-  for (int piece = 1; piece < count; ++piece) {
-    const Vector<float, 4> next = load_vector<4>(pieces + piece * values + first);
-    CONVOY_UNROLL
-    for (int i = 0; i < 4; ++i) total[i] += next[i];
+  int piece = 1;
+  for (; piece + kInFlight <= count; piece += kInFlight) {
+    add_pieces<kInFlight>(pieces + piece * values + first, values, total);
   }
+  for (; piece < count; ++piece) add_pieces<1>(pieces + piece * values + first, values, total);
   store_vector(sum + first, total);
 }
 

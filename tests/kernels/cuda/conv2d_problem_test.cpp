@@ -190,6 +190,9 @@ TEST_CASE("split_depth: parts cover the depth, none is empty, none is too long t
     }
   }
   CHECK(split_depth(64, 64, 0, 64, 64).count == 1);
+  const DepthSplit most = split_depth(64, 64, 2000000000, 64, 64);
+  CHECK(most.count <= 65535);
+  CHECK(std::int64_t{most.count} * most.length >= 2000000000);
 }
 
 TEST_CASE("split_depth: scratch of ResNet's gradients stays small") {

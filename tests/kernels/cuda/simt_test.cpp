@@ -115,11 +115,12 @@ TEST_CASE("simt conv2d: uneven shapes, both tiles") {
   }
 }
 
-TEST_CASE("simt conv2d: several tiles each way with tails, split sums") {
+TEST_CASE("simt conv2d: several tiles each way with tails, split sums, long sums") {
   const Conv2dShape shape{1, 132, 13, 21, 140, 3, 3, 1, 1, 1, 1};
   check_integers(shape, SimtTileSize::small);
   check_random(shape, SimtTileSize::large);
   check_integers({2, 8, 47, 49, 16, 3, 3, 1, 1, 1, 1}, SimtTileSize::chosen);
+  check_random({1, 512, 3, 3, 64, 3, 3, 1, 1, 1, 1}, SimtTileSize::chosen);
 }
 
 TEST_CASE("simt conv2d: what has no vectors of floats is left alone") {
