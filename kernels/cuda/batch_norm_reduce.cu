@@ -14,8 +14,9 @@
 namespace convoy::CONVOY_GPU {
 namespace {
 
-// Vectors that a thread has under way at a time.
-constexpr int kLoads = 4;
+// Vectors that a thread has under way at a time; single values take more registers for their place.
+template <int kWidth>
+inline constexpr int kLoads = kWidth > 1 ? 4 : 2;
 
 /// What a thread, or several, have found of kWidth channels.
 template <int kWidth>
@@ -140,14 +141,14 @@ __device__ __forceinline__ ThreadMoments<T, kWidth> thread_moments(
     for (int i = 0; i < kWidth; ++i) sums.origin[i] = to_math(first[i]);
   }
   const std::int64_t step = tile.rows;
-  for (; at + (kLoads - 1) * step < place.end; at += kLoads * step) {
-    Vector<T, kWidth> loaded[kLoads];
+  for (; at + (kLoads<kWidth> - 1) * step < place.end; at += kLoads<kWidth> * step) {
+    Vector<T, kWidth> loaded[kLoads<kWidth>];
     CONVOY_UNROLL
-    for (int k = 0; k < kLoads; ++k) {
+    for (int k = 0; k < kLoads<kWidth>; ++k) {
       loaded[k] = load_at<T, kWidth>(tile, x, at + k * step, place.channel);
     }
     CONVOY_UNROLL
-    for (int k = 0; k < kLoads; ++k) sums.add(loaded[k]);
+    for (int k = 0; k < kLoads<kWidth>; ++k) sums.add(loaded[k]);
   }
   for (; at < place.end; at += step) sums.add(load_at<T, kWidth>(tile, x, at, place.channel));
   return sums;
@@ -195,7 +196,7 @@ template <class T, int kWidth>
 __device__ __forceinline__ void thread_sums(const BatchNormTile& tile, const BatchNormIn& in,
                                             const ThreadPlace<kWidth>& place,
                                             ThreadSums<T, kWidth>& sums) {
-  constexpr int kAtOnce = kLoads / 2;
+  constexpr int kAtOnce = kLoads<kWidth> / 2;
   const std::int64_t step = tile.rows;
   std::int64_t at = place.begin;
   for (; at + (kAtOnce - 1) * step < place.end; at += kAtOnce * step) {

@@ -38,6 +38,7 @@ __device__ __forceinline__ Number over_classes(ReduceSlots<Number, kThreads>& sl
                                                std::int64_t classes, Number start, Combine combine,
                                                Use use) {
   Number value = start;
+  CONVOY_NO_UNROLL
   for (std::int64_t i = threadIdx.x; i < classes; i += kThreads) value = combine(value, use(i));
   value = block_reduce_all(slots, value, combine);
   __syncthreads();  // all have read before the slots are used again
@@ -82,8 +83,9 @@ __global__ void __launch_bounds__(kThreads)
   const auto scale = static_cast<Number>(smoothing.scale);
   const auto rest = static_cast<Number>(smoothing.rest);
   const auto wanted = static_cast<Number>(smoothing.rest + (1 - smoothing.label_smoothing));
+  CONVOY_NO_UNROLL
   for (std::int64_t i = threadIdx.x; i < classes; i += kThreads) {
-    const Number p = std::exp(value(i) - largest) / sum;
+    const Number p = std::exp(value(i) - largest - level);
     dlogits[row * classes + i] = static_cast<T>((p - (i == label ? wanted : rest)) * scale);
   }
 }

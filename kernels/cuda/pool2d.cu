@@ -15,10 +15,10 @@ struct Place {
   int channel, row, column;
 };
 
-/// Calls use(image, place) for what this thread writes of images of h x w places.
+/// Calls use(image, place) for what this thread writes of images of h x w places, if anything.
 template <int kWidth, class Use>
-__device__ __forceinline__ void for_places(const PoolGeometry& g, std::int64_t images,
-                                           bool channels_first, int h, int w, Use use) {
+__device__ __forceinline__ void at_place(const PoolGeometry& g, std::int64_t images,
+                                         bool channels_first, int h, int w, Use use) {
   const int vectors = (g.channels + kWidth - 1) / kWidth;
   const unsigned item = blockIdx.x * kPoolThreads + threadIdx.x;
   if (item >= static_cast<unsigned>(vectors * h * w)) return;
@@ -32,7 +32,8 @@ __device__ __forceinline__ void for_places(const PoolGeometry& g, std::int64_t i
     place = {static_cast<int>(rest / h) * kWidth, static_cast<int>(rest % h),
              static_cast<int>(item - rest * w)};
   }
-  for (std::int64_t n = blockIdx.y; n < images; n += gridDim.y) use(n, place);
+  const std::int64_t n = static_cast<std::int64_t>(blockIdx.z) * gridDim.y + blockIdx.y;
+  if (n < images) use(n, place);
 }
 
 /// Where the first of the thread's channels of (row, column) lies, w places to a row.
@@ -116,7 +117,7 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kPoolThreads)
     max_pool2d_forward_kernel(PoolGeometry g, std::int64_t images, bool channels_first,
                               ActivationIn x, ActivationOut y, ActivationOut index) {
-  for_places<kWidth>(g, images, channels_first, g.out_h, g.out_w, [&](std::int64_t n, Place at) {
+  at_place<kWidth>(g, images, channels_first, g.out_h, g.out_w, [&](std::int64_t n, Place at) {
     const int top = at.row * g.stride_h - g.padding_h, left = at.column * g.stride_w - g.padding_w;
     const Range rows = inside(top, g.kernel_h, g.h), columns = inside(left, g.kernel_w, g.w);
     Maximum<T, kWidth> maximum;
@@ -143,7 +144,7 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kPoolThreads)
     max_pool2d_backward_kernel(PoolGeometry g, std::int64_t images, bool channels_first,
                                ActivationIn dy, ActivationIn index, ActivationOut dx) {
-  for_places<kWidth>(g, images, channels_first, g.h, g.w, [&](std::int64_t n, Place at) {
+  at_place<kWidth>(g, images, channels_first, g.h, g.w, [&](std::int64_t n, Place at) {
     const Range rows = windows_over(at.row, g.kernel_h, g.stride_h, g.padding_h, g.out_h);
     const Range columns = windows_over(at.column, g.kernel_w, g.stride_w, g.padding_w, g.out_w);
     SumOf<T> sums[kWidth] = {};
@@ -189,7 +190,7 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kPoolThreads)
     avg_pool2d_forward_kernel(PoolGeometry g, std::int64_t images, bool channels_first,
                               ActivationIn x, ActivationOut y) {
-  for_places<kWidth>(g, images, channels_first, g.out_h, g.out_w, [&](std::int64_t n, Place at) {
+  at_place<kWidth>(g, images, channels_first, g.out_h, g.out_w, [&](std::int64_t n, Place at) {
     const int top = at.row * g.stride_h - g.padding_h, left = at.column * g.stride_w - g.padding_w;
     const Range rows = inside(top, g.kernel_h, g.h), columns = inside(left, g.kernel_w, g.w);
     SumOf<T> sums[kWidth] = {};
@@ -201,9 +202,9 @@ __global__ void __launch_bounds__(kPoolThreads)
         for (int k = 0; k < kWidth; ++k) sums[k] += static_cast<SumOf<T>>(to_math(values[k]));
       }
     }
-    const auto places = static_cast<SumOf<T>>(divisor(g, top, left));
+    const SumOf<T> share = one_by<SumOf<T>>(divisor(g, top, left));
     CONVOY_UNROLL
-    for (int k = 0; k < kWidth; ++k) sums[k] /= places;
+    for (int k = 0; k < kWidth; ++k) sums[k] *= share;
     store_at(y, offset_of(y.strides, n, at.channel, at.row, at.column, g.out_w),
              stored<T, kWidth>(sums));
   });
@@ -213,7 +214,7 @@ template <class T, int kWidth>
 __global__ void __launch_bounds__(kPoolThreads)
     avg_pool2d_backward_kernel(PoolGeometry g, std::int64_t images, bool channels_first,
                                ActivationIn dy, ActivationOut dx) {
-  for_places<kWidth>(g, images, channels_first, g.h, g.w, [&](std::int64_t n, Place at) {
+  at_place<kWidth>(g, images, channels_first, g.h, g.w, [&](std::int64_t n, Place at) {
     const Range rows = windows_over(at.row, g.kernel_h, g.stride_h, g.padding_h, g.out_h);
     const Range columns = windows_over(at.column, g.kernel_w, g.stride_w, g.padding_w, g.out_w);
     SumOf<T> sums[kWidth] = {};

@@ -23,8 +23,8 @@ struct PoolProblem {
 
 inline constexpr int kPoolThreads = 256;
 
-/// How the places of an image's `places` x channels written are shared out: threads of grid.x, and
-/// images along grid.y, where a block walks on if there are more than it holds. Pure.
+/// How the `places` x channels of each image are shared out: blocks of threads along grid.x, images
+/// along grid.y and, past 65535, in layers of these along grid.z. Pure.
 dim3 pool_grid(std::int64_t places, std::int64_t channels, int width, std::int64_t images);
 
 void launch_max_forward(cudaStream_t stream, const PoolProblem& problem, ActivationIn x,
