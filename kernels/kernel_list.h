@@ -36,8 +36,12 @@ enum class Binary : int;
 //     is a `usage` error of the stream.
 //   update: running = (1 - momentum) * running + momentum * (mean, m2 / (count - 1)); a batch of
 //     count 0 changes nothing.
-//   apply: y = gamma * (x - mean) * rstd + beta (+ residual) (then ReLU). residual may be left out.
-//   backward_reduce: with dz = relu ? dy where y > 0 : dy: sum_dz and sum_dz_xhat (c, f64).
+//   mask_bytes: memory of the ReLU's mask for x in this layout, a bit or so per element (u8, plain,
+//     in an order of the backend's own); 0: the backend keeps none.
+//   apply: y = gamma * (x - mean) * rstd + beta (+ residual) (then ReLU). residual may be left out,
+//     and so may mask: where y > 0 or is NaN.
+//   backward_reduce: with dz = relu ? dy where y > 0 : dy: sum_dz and sum_dz_xhat (c, f64). With
+//     relu either y or the mask is given.
 //   backward_apply: dx = gamma * rstd * (dz - sum_dz / n - xhat * sum_dz_xhat / n) with n the
 //     count of the statistics, which may be those of a larger group than x; sums left out: dx =
 //     gamma * rstd * dz (frozen). dresidual = dz, may be left out.
@@ -84,19 +88,22 @@ enum class Binary : int;
   CONVOY_KERNEL(void, batch_norm_update,                                                           \
                 (Stream & stream, std::int64_t channels, const BatchNormStatistics& batch,         \
                  double momentum, Buffer running_mean, Buffer running_var))                        \
+  CONVOY_KERNEL(std::size_t, batch_norm_mask_bytes,                                                \
+                (const BatchNormShape& shape, LayoutId layout, DType dtype))                       \
   CONVOY_KERNEL(void, batch_norm_apply,                                                            \
                 (Stream & stream, const BatchNormShape& shape, ConstBuffer x,                      \
                  const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,         \
-                 ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y))                     \
+                 ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer mask))        \
   CONVOY_KERNEL(void, batch_norm_backward_reduce,                                                  \
                 (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,       \
-                 ConstBuffer dy, const BatchNormStatistics& statistics, double epsilon, bool relu, \
-                 Buffer sum_dz, Buffer sum_dz_xhat))                                               \
+                 ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics,          \
+                 double epsilon, bool relu, Buffer sum_dz, Buffer sum_dz_xhat))                    \
   CONVOY_KERNEL(                                                                                   \
       void, batch_norm_backward_apply,                                                             \
-      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y, ConstBuffer dy, \
-       const BatchNormStatistics& statistics, double epsilon, bool relu, ConstBuffer gamma,        \
-       ConstBuffer sum_dz, ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual))                  \
+      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,                 \
+       ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics, double epsilon,    \
+       bool relu, ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat, Buffer dx,       \
+       Buffer dresidual))                                                                          \
   CONVOY_KERNEL(void, unary_forward,                                                               \
                 (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, Buffer y))          \
   CONVOY_KERNEL(void, unary_backward,                                                              \

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "engine/autograd/grad_mode.h"
 #include "engine/autograd/node.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/support.h"
@@ -155,11 +156,21 @@ void keep_statistics(Tensor& mean, Tensor& var, const BatchNormOptions& options,
   }
 }
 
+// For the ReLU's mask, where the backend keeps one and backward may come.
+Tensor empty_mask(const Tensor& x, const BatchNormShape& shape) {
+  const std::size_t bytes =
+      grad_enabled() ? kernels_of(x).batch_norm_mask_bytes(shape, x.layout(), x.dtype()) : 0;
+  if (bytes == 0) return Tensor();
+  return Tensor::empty({static_cast<std::int64_t>(bytes)}, {DType::u8, x.device()});
+}
+
 // dy -> dx and the residual's gradient. It owns the saved tensors: they go when it has run, the
 // sums stay for the weights half.
 struct InputsHalf {
   Gradients operator()(const Tensor& dy, const std::vector<bool>& wanted) const;
-  const Sums& reduce(const Tensor& dy, const ConstBuffer& mask) const;
+  const Sums& reduce(const Tensor& dy) const;
+  // Where the ReLU let values pass is told by bits where the backend keeps them, else by y.
+  ConstBuffer y() const { return output.defined() ? output.get().buffer() : Buffer{}; }
 
   BatchNormShape shape;
   bool training;
@@ -168,15 +179,16 @@ struct InputsHalf {
   Communicator* group;
   Statistics statistics;
   SavedTensor input, gamma, output;
+  Tensor mask;
   std::shared_ptr<std::optional<Sums>> sums = std::make_shared<std::optional<Sums>>();
 };
 
-const Sums& InputsHalf::reduce(const Tensor& dy, const ConstBuffer& mask) const {
+const Sums& InputsHalf::reduce(const Tensor& dy) const {
   const Sums& own = sums->emplace(Tensor::empty({2 * shape.c}, statistics_options(dy)));
   if (has_values(shape)) {
-    kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), mask,
-                                              dy.buffer(), statistics.view(), epsilon, relu,
-                                              own.dz.buffer(), own.dz_xhat.buffer());
+    kernels_of(dy).batch_norm_backward_reduce(stream_of(dy), shape, input.get().buffer(), y(),
+                                              buffer_or_none(mask), dy.buffer(), statistics.view(),
+                                              epsilon, relu, own.dz.buffer(), own.dz_xhat.buffer());
   } else {
     Tensor(own.packed).zero_();
   }
@@ -184,8 +196,7 @@ const Sums& InputsHalf::reduce(const Tensor& dy, const ConstBuffer& mask) const 
 }
 
 Gradients InputsHalf::operator()(const Tensor& dy, const std::vector<bool>& wanted) const {
-  const ConstBuffer mask = output.defined() ? output.get().buffer() : Buffer{};
-  const Sums& own = reduce(dy, mask);
+  const Sums& own = reduce(dy);
   if (!wanted[0] && !wanted[1]) return {Tensor(), Tensor()};
   const Sums all = group ? summed_over(*group, own) : own;
   Tensor dx = Tensor::empty_like(input.get());
@@ -193,10 +204,10 @@ Gradients InputsHalf::operator()(const Tensor& dy, const std::vector<bool>& want
   if (wanted[1]) dresidual = relu ? Tensor::empty_like(dy) : dy;
   if (has_values(shape)) {
     kernels_of(dy).batch_norm_backward_apply(
-        stream_of(dy), shape, input.get().buffer(), mask, dy.buffer(), statistics.view(), epsilon,
-        relu, gamma.get().buffer(), training ? all.dz.buffer() : Buffer{},
-        training ? all.dz_xhat.buffer() : Buffer{}, dx.buffer(),
-        relu ? buffer_or_none(dresidual) : Buffer{});
+        stream_of(dy), shape, input.get().buffer(), y(), buffer_or_none(mask), dy.buffer(),
+        statistics.view(), epsilon, relu, gamma.get().buffer(),
+        training ? all.dz.buffer() : Buffer{}, training ? all.dz_xhat.buffer() : Buffer{},
+        dx.buffer(), relu ? buffer_or_none(dresidual) : Buffer{});
   }
   return {dx, dresidual};
 }
@@ -216,11 +227,13 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
   }
   const Tensor added = residual.defined() ? residual.detach().with_layout(x.layout()) : residual;
   Tensor y = Tensor::empty_like(x);
+  const Tensor mask = options.relu ? empty_mask(x, shape) : Tensor();
   if (has_values(shape)) {
-    kernels_of(x).batch_norm_apply(stream_of(x), shape, x.buffer(), statistics.view(),
-                                   options.epsilon, weight.buffer(), bias.buffer(),
-                                   buffer_or_none(added), options.relu, y.buffer());
+    kernels_of(x).batch_norm_apply(
+        stream_of(x), shape, x.buffer(), statistics.view(), options.epsilon, weight.buffer(),
+        bias.buffer(), buffer_or_none(added), options.relu, y.buffer(), buffer_or_none(mask));
   }
+  const bool reads_y = options.relu && !mask.defined();
   const InputsHalf inputs_half{shape,
                                training,
                                options.relu,
@@ -229,7 +242,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
                                statistics,
                                SavedTensor("batch_norm", x),
                                SavedTensor("batch_norm", weight),
-                               options.relu ? SavedTensor("batch_norm", y) : SavedTensor()};
+                               reads_y ? SavedTensor("batch_norm", y) : SavedTensor(),
+                               mask};
   auto weights_half = [sums = inputs_half.sums](const Tensor& dy,
                                                 const std::vector<bool>&) -> Gradients {
     return {(*sums)->dz_xhat.to(dy.dtype()), (*sums)->dz.to(dy.dtype())};

@@ -179,9 +179,13 @@ void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormSta
   });
 }
 
+std::size_t batch_norm_mask_bytes(const BatchNormShape&, LayoutId, DType) {
+  return 0;
+}
+
 void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                       const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,
-                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y) {
+                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer) {
   require_f32("batch_norm_apply", stream, {x, gamma, beta, residual, y});
   require_activation("batch_norm_apply", {{"x", x}, {"residual", residual}, {"y", y}});
   check_statistics("batch_norm_apply", statistics);
@@ -209,7 +213,7 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
 }
 
 void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                                ConstBuffer y, ConstBuffer dy,
+                                ConstBuffer y, ConstBuffer, ConstBuffer dy,
                                 const BatchNormStatistics& statistics, double epsilon, bool relu,
                                 Buffer sum_dz, Buffer sum_dz_xhat) {
   if (!relu) y = {};
@@ -249,9 +253,10 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
 }
 
 void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                               ConstBuffer y, ConstBuffer dy, const BatchNormStatistics& statistics,
-                               double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,
-                               ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual) {
+                               ConstBuffer y, ConstBuffer, ConstBuffer dy,
+                               const BatchNormStatistics& statistics, double epsilon, bool relu,
+                               ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat,
+                               Buffer dx, Buffer dresidual) {
   const bool frozen = !sum_dz;
   const LayoutId working = dy.layout;
   if (!relu) y = {};

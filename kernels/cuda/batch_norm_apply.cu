@@ -16,13 +16,10 @@
 namespace convoy::CONVOY_GPU {
 namespace {
 
-constexpr int kMostColumns = 32;
-
-/// Factors of the block's channels: kind, channel of a vector, column.
+/// Factors of the block's channels.
 template <class Number, int kWidth>
 struct FactorStorage {
-  Number near[kWidth][kMostColumns], scale[kWidth][kMostColumns], slope[kWidth][kMostColumns],
-      shift[kWidth][kMostColumns];
+  BlockChannels<Number, kWidth> near, scale, slope, shift;
 };
 
 /// The same of one thread's channels.
@@ -80,22 +77,20 @@ __device__ __forceinline__ ThreadFactors<Number, kWidth> block_factors(
     const BatchNormTile& tile, const BatchNormFactors& from, const ThreadPlace<kWidth>& place) {
   auto& storage = smem<FactorStorage<Number, kWidth>>();
   const int thread = static_cast<int>(threadIdx.x);
-  const std::int64_t channel =
-      static_cast<std::int64_t>(blockIdx.x) * tile.columns * kWidth + thread;
-  if (thread < tile.columns * kWidth && channel < tile.channels) {
-    const int i = thread % kWidth, column = thread / kWidth;
-    Pass::template factors<Number>(from, channel, storage.near[i][column], storage.scale[i][column],
-                                   storage.slope[i][column], storage.shift[i][column]);
+  const std::int64_t channel = channel_of_thread<kWidth>(tile);
+  if (channel >= 0) {
+    Pass::template factors<Number>(from, channel, storage.near.at(thread), storage.scale.at(thread),
+                                   storage.slope.at(thread), storage.shift.at(thread));
   }
   __syncthreads();
   ThreadFactors<Number, kWidth> own = {};
   if (place.channel >= tile.channels) return own;
   CONVOY_UNROLL
   for (int i = 0; i < kWidth; ++i) {
-    own.near[i] = storage.near[i][place.column];
-    own.scale[i] = storage.scale[i][place.column];
-    own.slope[i] = storage.slope[i][place.column];
-    own.shift[i] = storage.shift[i][place.column];
+    own.near[i] = storage.near.of[i][place.column];
+    own.scale[i] = storage.scale.of[i][place.column];
+    own.slope[i] = storage.slope.of[i][place.column];
+    own.shift[i] = storage.shift.of[i][place.column];
   }
   return own;
 }
@@ -125,9 +120,22 @@ __device__ __forceinline__ Vector<T, kWidth> forward_value(const ThreadFactors<M
 }
 
 template <class T, int kWidth>
+__device__ __forceinline__ void store_forward(const BatchNormTile& tile, const ActivationOut& y,
+                                              std::uint8_t* mask, std::int64_t position,
+                                              std::int64_t channel,
+                                              const Vector<T, kWidth>& values) {
+  store_at<T, kWidth>(tile, y, position, channel, values);
+  if constexpr (kWidth == kMaskChannels<T>) {
+    if (!mask) return;
+    const std::int64_t vector = (position * tile.channels + channel) / kWidth;
+    mask[vector] = static_cast<std::uint8_t>(passing<T, kWidth>(values));
+  }
+}
+
+template <class T, int kWidth>
 __global__ void __launch_bounds__(kBatchNormThreads)
     batch_norm_apply_kernel(BatchNormTile tile, BatchNormIn in, BatchNormFactors from,
-                            ActivationOut y) {
+                            ActivationOut y, std::uint8_t* mask) {
   constexpr int kAtOnce = 4;
   const ThreadPlace<kWidth> place(tile);
   const auto factors = block_factors<ForwardPass, Math<T>, kWidth>(tile, from, place);
@@ -142,15 +150,15 @@ __global__ void __launch_bounds__(kBatchNormThreads)
     }
     CONVOY_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
-      store_at<T, kWidth>(tile, y, at + k * step, place.channel,
-                          forward_value<T, kWidth>(factors, in, x[k], residual[k]));
+      store_forward(tile, y, mask, at + k * step, place.channel,
+                    forward_value<T, kWidth>(factors, in, x[k], residual[k]));
     }
   }
   for (; at < place.end; at += step) {
     const auto x = load_at<T, kWidth>(tile, in.x, at, place.channel);
     const auto residual = load_given<T, kWidth>(tile, in.residual, at, place.channel);
-    store_at<T, kWidth>(tile, y, at, place.channel,
-                        forward_value<T, kWidth>(factors, in, x, residual));
+    store_forward(tile, y, mask, at, place.channel,
+                  forward_value<T, kWidth>(factors, in, x, residual));
   }
 }
 
@@ -162,12 +170,12 @@ struct BackwardValues {
 
 template <class T, int kWidth>
 __device__ __forceinline__ BackwardValues<T, kWidth> backward_values(
-    const ThreadFactors<Math<T>, kWidth>& f, bool relu, const Vector<T, kWidth>& x,
-    const Vector<T, kWidth>& y, const Vector<T, kWidth>& dy) {
+    const ThreadFactors<Math<T>, kWidth>& f, const Vector<T, kWidth>& x, unsigned passing,
+    const Vector<T, kWidth>& dy) {
   BackwardValues<T, kWidth> result;
   CONVOY_UNROLL
   for (int i = 0; i < kWidth; ++i) {
-    const Math<T> dz = before_relu(relu, y[i], dy[i]);
+    const Math<T> dz = before_relu(passing, dy, i);
     const Math<T> level = f.slope[i] * (to_math(x[i]) - f.near[i]) + f.shift[i];
     result.dz[i] = static_cast<T>(dz);
     result.dx[i] = static_cast<T>(f.scale[i] * dz + level);
@@ -194,25 +202,26 @@ __global__ void __launch_bounds__(kBatchNormThreads)
   const std::int64_t step = tile.rows;
   std::int64_t at = place.begin;
   for (; at + (kAtOnce - 1) * step < place.end; at += kAtOnce * step) {
-    Vector<T, kWidth> x[kAtOnce], y[kAtOnce], dy[kAtOnce];
+    Vector<T, kWidth> x[kAtOnce], dy[kAtOnce];
+    unsigned passing[kAtOnce];
     CONVOY_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
       dy[k] = load_at<T, kWidth>(tile, in.dy, at + k * step, place.channel);
       x[k] = load_given<T, kWidth>(tile, in.x, at + k * step, place.channel);
-      y[k] = load_given<T, kWidth>(tile, in.y, at + k * step, place.channel);
+      passing[k] = load_passing<T, kWidth>(tile, in, at + k * step, place.channel);
     }
     CONVOY_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
       store_backward(tile, dx, dresidual, at + k * step, place.channel,
-                     backward_values<T, kWidth>(factors, in.relu, x[k], y[k], dy[k]));
+                     backward_values<T, kWidth>(factors, x[k], passing[k], dy[k]));
     }
   }
   for (; at < place.end; at += step) {
     const auto dy = load_at<T, kWidth>(tile, in.dy, at, place.channel);
     const auto x = load_given<T, kWidth>(tile, in.x, at, place.channel);
-    const auto y = load_given<T, kWidth>(tile, in.y, at, place.channel);
+    const unsigned passing = load_passing<T, kWidth>(tile, in, at, place.channel);
     store_backward(tile, dx, dresidual, at, place.channel,
-                   backward_values<T, kWidth>(factors, in.relu, x, y, dy));
+                   backward_values<T, kWidth>(factors, x, passing, dy));
   }
 }
 
@@ -227,10 +236,10 @@ LaunchConfig tiled(cudaStream_t stream, const BatchNormProblem& problem) {
 }  // namespace
 
 void launch_apply(cudaStream_t stream, const BatchNormProblem& problem, const BatchNormIn& in,
-                  const BatchNormFactors& factors, ActivationOut y) {
+                  const BatchNormFactors& factors, ActivationOut y, std::uint8_t* mask) {
   with_width(problem.dtype, problem.width, [&]<class T, int kWidth>() {
     launch(batch_norm_apply_kernel<T, kWidth>, tiled<T, kWidth>(stream, problem), tile_of(problem),
-           in, factors, y);
+           in, factors, y, mask);
   });
 }
 

@@ -1,5 +1,5 @@
 // What the kernels of batch norm share: which channels and positions a thread takes, loads of
-// channel vectors, and the gradient before the ReLU.
+// channel vectors, and what a ReLU lets pass.
 #pragma once
 
 #include "kernels/cuda/batch_norm_kernels.h"
@@ -50,6 +50,24 @@ __device__ __forceinline__ std::int64_t offset_of(const BatchNormTile& tile,
   }
 }
 
+/// Numbers of a block's channels in shared memory: channel of a vector, then column. Rows are apart
+/// so that threads which go over channels in order write to different banks.
+template <class Number, int kWidth>
+struct BlockChannels {
+  Number of[kWidth][kMostColumns + 32 / kWidth];
+  __device__ __forceinline__ Number& at(int channel_in_block) {
+    return of[channel_in_block % kWidth][channel_in_block / kWidth];
+  }
+};
+
+/// The channel that the thread works out for its block; -1 where there is none left.
+template <int kWidth>
+__device__ __forceinline__ std::int64_t channel_of_thread(const BatchNormTile& tile) {
+  const int thread = static_cast<int>(threadIdx.x), channels = tile.columns * kWidth;
+  const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) * channels + thread;
+  return thread < channels && channel < tile.channels ? channel : -1;
+}
+
 template <class T, int kWidth>
 __device__ __forceinline__ Vector<T, kWidth> load_at(const BatchNormTile& tile,
                                                      const ActivationIn& in, std::int64_t position,
@@ -75,10 +93,32 @@ __device__ __forceinline__ void store_at(const BatchNormTile& tile, const Activa
   }
 }
 
-/// Gradient before the ReLU. NaN passes, as in the elementwise ReLU.
-template <class T>
-__device__ __forceinline__ Math<T> before_relu(bool relu, T y, T dy) {
-  return relu && to_math(y) <= 0 ? Math<T>(0) : to_math(dy);
+/// A bit for each channel whose gradient passes the ReLU behind y: NaN does, as in the elementwise
+/// ReLU.
+template <class T, int kWidth>
+__device__ __forceinline__ unsigned passing(const Vector<T, kWidth>& y) {
+  unsigned bits = 0;
+  CONVOY_UNROLL
+  for (int i = 0; i < kWidth; ++i) bits |= to_math(y[i]) <= 0 ? 0u : 1u << i;
+  return bits;
+}
+
+/// The same for the thread's channels at `position`, from what forward has left.
+template <class T, int kWidth>
+__device__ __forceinline__ unsigned load_passing(const BatchNormTile& tile, const BatchNormIn& in,
+                                                 std::int64_t position, std::int64_t channel) {
+  if (!in.relu) return ~0u;
+  if (!in.mask) return passing<T, kWidth>(load_at<T, kWidth>(tile, in.y, position, channel));
+  const std::int64_t element = position * tile.channels + channel;
+  const unsigned byte = in.mask[element / kMaskChannels<T>];
+  return kWidth > 1 ? byte : byte >> (element % kMaskChannels<T>);
+}
+
+/// Gradient before the ReLU of channel i.
+template <class T, int kWidth>
+__device__ __forceinline__ Math<T> before_relu(unsigned passing, const Vector<T, kWidth>& dy,
+                                               int i) {
+  return passing >> i & 1 ? to_math(dy[i]) : Math<T>(0);
 }
 
 }  // namespace convoy::CONVOY_GPU

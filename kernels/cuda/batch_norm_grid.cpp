@@ -10,8 +10,6 @@ namespace {
 // not pay for a thread's start.
 constexpr std::int64_t kBlocks = 4096;
 constexpr std::int64_t kShortest = 4;
-// Channel vectors side by side: 512 bytes of a row are enough for whole sectors.
-constexpr std::int64_t kMostColumns = 32;
 // A grid's extent in y.
 constexpr std::int64_t kMostBlocksY = 65535;
 
@@ -41,8 +39,8 @@ BatchNormGrid batch_norm_grid(std::int64_t positions, std::int64_t channels, int
   return grid;
 }
 
-std::size_t batch_norm_slot_bytes(const BatchNormGrid& grid, std::int64_t channels) {
-  return static_cast<std::size_t>(2 * grid.blocks_y * channels) * sizeof(double);
+SlotLayout slot_layout(const BatchNormGrid& grid, int width) {
+  return {grid.blocks_y, grid.blocks_x * grid.columns * width, grid.columns, width};
 }
 
 }  // namespace convoy::CONVOY_GPU

@@ -44,7 +44,27 @@ BatchNormGrid batch_norm_grid(std::int64_t positions, std::int64_t channels, int
 inline constexpr int kReductionLength = 64;
 inline constexpr int kApplyLength = 256;
 
-/// Bytes of scratch for the two doubles per slot and channel of a reduction.
-std::size_t batch_norm_slot_bytes(const BatchNormGrid& grid, std::int64_t channels);
+/// Channel vectors side by side in a block: 512 bytes of a row are enough for whole sectors.
+inline constexpr int kMostColumns = 32;
+
+/// Where a reduction leaves the two doubles of each slot and channel: planes of slots x `channels`,
+/// padded to whole blocks. Within a block come first channels of all its vectors, then the second
+/// ones, so that neighbouring threads write neighbouring doubles.
+struct SlotLayout {
+  std::int64_t slots, channels;
+  std::int32_t columns, width;
+
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(2 * slots * channels) * sizeof(double);
+  }
+  /// The channel whose sums lie at place `at` of a slot; at least the number of channels where none
+  /// do.
+  CONVOY_HOST_DEVICE std::int64_t channel_at(std::int64_t at) const {
+    const std::int64_t block = at / (columns * width) * (columns * width), in_block = at - block;
+    return block + in_block % columns * width + in_block / columns;
+  }
+};
+
+SlotLayout slot_layout(const BatchNormGrid& grid, int width);
 
 }  // namespace convoy::CONVOY_GPU

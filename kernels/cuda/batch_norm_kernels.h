@@ -25,16 +25,24 @@ struct StatisticsIn {
   __device__ __forceinline__ double counted() const { return device_count ? *device_count : count; }
 };
 
-/// Two doubles per slot and channel, in planes: first (slots, channels), then second.
+/// Two doubles per slot and channel.
 struct SlotsOut {
+  SlotLayout layout;
   double *first, *second;
 };
 
-/// The activations of one call; those left out are null.
+/// The activations of one call; those left out are null. With relu backward knows from y or from
+/// the mask what the ReLU let pass.
 struct BatchNormIn {
   ActivationIn x, y, dy, residual;
   bool relu = false;
+  const std::uint8_t* mask = nullptr;
 };
+
+/// Channels that share a byte of the ReLU's mask, a bit each from the lowest: those of a vector.
+/// The bytes lie as the vectors of an activation that is channels last.
+template <class T>
+inline constexpr int kMaskChannels = 16 / sizeof(T);
 
 /// What backward sums of a channel become.
 struct BackwardSums {
@@ -66,7 +74,7 @@ struct BatchNormFactors {
 };
 
 void launch_apply(cudaStream_t stream, const BatchNormProblem& problem, const BatchNormIn& in,
-                  const BatchNormFactors& factors, ActivationOut y);
+                  const BatchNormFactors& factors, ActivationOut y, std::uint8_t* mask);
 void launch_backward_apply(cudaStream_t stream, const BatchNormProblem& problem,
                            const BatchNormIn& in, const BatchNormFactors& factors, ActivationOut dx,
                            ActivationOut dresidual);

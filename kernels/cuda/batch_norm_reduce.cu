@@ -94,11 +94,13 @@ __device__ __forceinline__ void store_slot(const BatchNormTile& tile,
                                            const ThreadPlace<kWidth>& place, const SlotsOut& slots,
                                            const Pairs<kWidth>& pairs) {
   if (place.row != 0 || place.channel >= tile.channels) return;
-  const std::int64_t at = blockIdx.y * tile.channels + place.channel;
+  const std::int64_t at = blockIdx.y * slots.layout.channels +
+                          static_cast<std::int64_t>(blockIdx.x) * tile.columns * kWidth +
+                          place.column;
   CONVOY_UNROLL
   for (int i = 0; i < kWidth; ++i) {
-    slots.first[at + i] = pairs.first[i];
-    slots.second[at + i] = pairs.second[i];
+    slots.first[at + i * tile.columns] = pairs.first[i];
+    slots.second[at + i * tile.columns] = pairs.second[i];
   }
 }
 
@@ -171,11 +173,11 @@ __global__ void __launch_bounds__(kBatchNormThreads)
 template <class T, int kWidth>
 struct ThreadSums {
   using Sum = SumOf<T>;
-  __device__ __forceinline__ void add(bool relu, const Vector<T, kWidth>& x,
-                                      const Vector<T, kWidth>& y, const Vector<T, kWidth>& dy) {
+  __device__ __forceinline__ void add(const Vector<T, kWidth>& x, unsigned passing,
+                                      const Vector<T, kWidth>& dy) {
     CONVOY_UNROLL
     for (int i = 0; i < kWidth; ++i) {
-      const Sum dz = static_cast<Sum>(before_relu(relu, y[i], dy[i]));
+      const Sum dz = static_cast<Sum>(before_relu(passing, dy, i));
       const Sum d = static_cast<Sum>(to_math(x[i])) - centre[i];
       dz_sum[i] += dz;
       products[i] += dz * d;
@@ -185,14 +187,6 @@ struct ThreadSums {
 };
 
 template <class T, int kWidth>
-__device__ __forceinline__ Vector<T, kWidth> load_y(const BatchNormTile& tile,
-                                                    const BatchNormIn& in, std::int64_t position,
-                                                    std::int64_t channel) {
-  if (in.relu) return load_at<T, kWidth>(tile, in.y, position, channel);
-  return {};
-}
-
-template <class T, int kWidth>
 __device__ __forceinline__ void thread_sums(const BatchNormTile& tile, const BatchNormIn& in,
                                             const ThreadPlace<kWidth>& place,
                                             ThreadSums<T, kWidth>& sums) {
@@ -200,33 +194,42 @@ __device__ __forceinline__ void thread_sums(const BatchNormTile& tile, const Bat
   const std::int64_t step = tile.rows;
   std::int64_t at = place.begin;
   for (; at + (kAtOnce - 1) * step < place.end; at += kAtOnce * step) {
-    Vector<T, kWidth> x[kAtOnce], y[kAtOnce], dy[kAtOnce];
+    Vector<T, kWidth> x[kAtOnce], dy[kAtOnce];
+    unsigned passing[kAtOnce];
     CONVOY_UNROLL
     for (int k = 0; k < kAtOnce; ++k) {
       x[k] = load_at<T, kWidth>(tile, in.x, at + k * step, place.channel);
       dy[k] = load_at<T, kWidth>(tile, in.dy, at + k * step, place.channel);
-      y[k] = load_y<T, kWidth>(tile, in, at + k * step, place.channel);
+      passing[k] = load_passing<T, kWidth>(tile, in, at + k * step, place.channel);
     }
     CONVOY_UNROLL
-    for (int k = 0; k < kAtOnce; ++k) sums.add(in.relu, x[k], y[k], dy[k]);
+    for (int k = 0; k < kAtOnce; ++k) sums.add(x[k], passing[k], dy[k]);
   }
   for (; at < place.end; at += step) {
-    sums.add(in.relu, load_at<T, kWidth>(tile, in.x, at, place.channel),
-             load_y<T, kWidth>(tile, in, at, place.channel),
+    sums.add(load_at<T, kWidth>(tile, in.x, at, place.channel),
+             load_passing<T, kWidth>(tile, in, at, place.channel),
              load_at<T, kWidth>(tile, in.dy, at, place.channel));
   }
 }
 
 template <class T, int kWidth>
+struct SumsStorage {
+  TreeStorage<kWidth> tree;
+  BlockChannels<SumOf<T>, kWidth> centre;
+};
+
+template <class T, int kWidth>
 __global__ void __launch_bounds__(kBatchNormThreads)
     batch_norm_sums_kernel(BatchNormTile tile, BatchNormIn in, FloatOrDouble mean, SlotsOut slots) {
-  auto& storage = smem<TreeStorage<kWidth>>();
+  auto& storage = smem<SumsStorage<T, kWidth>>();
   const ThreadPlace<kWidth> place(tile);
+  const std::int64_t channel = channel_of_thread<kWidth>(tile);
+  if (channel >= 0) storage.centre.at(threadIdx.x) = static_cast<SumOf<T>>(mean[channel]);
+  __syncthreads();
   ThreadSums<T, kWidth> sums;
   CONVOY_UNROLL
   for (int i = 0; i < kWidth; ++i) {
-    sums.centre[i] = place.channel < tile.channels ? static_cast<SumOf<T>>(mean[place.channel + i])
-                                                   : SumOf<T>(0);
+    sums.centre[i] = place.begin < place.end ? storage.centre.of[i][place.column] : SumOf<T>(0);
   }
   thread_sums<T, kWidth>(tile, in, place, sums);
   Pairs<kWidth> pairs;
@@ -235,7 +238,7 @@ __global__ void __launch_bounds__(kBatchNormThreads)
     pairs.first[i] = sums.dz_sum[i];
     pairs.second[i] = sums.products[i];
   }
-  merge_rows<AddPairs>(storage, tile.columns, tile.rows, pairs, [](int, int) { return 0.0; });
+  merge_rows<AddPairs>(storage.tree, tile.columns, tile.rows, pairs, [](int, int) { return 0.0; });
   store_slot(tile, place, slots, pairs);
 }
 
@@ -254,53 +257,58 @@ struct SlotCounts {
   }
 };
 
-/// Merges all slots of kMergeChannels channels; true in the threads that hold a result.
+/// Merges all slots of kMergeChannels places; the result is that of the threads of lane 0.
 template <class Merge>
-__device__ __forceinline__ bool merge_slots(const SlotsOut& slots, const SlotCounts& counts,
-                                            std::int64_t channels, std::int64_t channel,
-                                            Pairs<1>& pairs) {
+__device__ __forceinline__ Pairs<1> merge_slots(const SlotsOut& slots, const SlotCounts& counts,
+                                                std::int64_t place, bool holds_a_channel) {
   const int lane = static_cast<int>(threadIdx.x) / kMergeChannels;
-  pairs = {};
-  if (channel < channels) {
-    double count = 0;
-    for (std::int64_t slot = lane; slot < counts.slots; slot += kMergeLanes) {
-      const double here = counts.of(slot);
-      Merge(count, here)(pairs.first[0], pairs.second[0], slots.first[slot * channels + channel],
-                         slots.second[slot * channels + channel]);
-      count += here;
-    }
+  Pairs<1> pairs = {};
+  double count = 0;
+  for (std::int64_t slot = lane; holds_a_channel && slot < counts.slots; slot += kMergeLanes) {
+    const double here = counts.of(slot);
+    const std::int64_t at = slot * slots.layout.channels + place;
+    Merge(count, here)(pairs.first[0], pairs.second[0], slots.first[at], slots.second[at]);
+    count += here;
   }
   merge_rows<Merge>(smem<TreeStorage<1>>(), kMergeChannels, kMergeLanes, pairs,
                     [&](int row, int stride) { return counts.of_lane(row, stride); });
-  return lane == 0 && channel < channels;
+  return pairs;
 }
 
-__device__ __forceinline__ std::int64_t merge_channel() {
-  return static_cast<std::int64_t>(blockIdx.x) * kMergeChannels + threadIdx.x % kMergeChannels;
-}
+/// The place in a slot that the thread helps to merge, and its channel.
+struct MergePlace {
+  __device__ __forceinline__ MergePlace(const SlotLayout& layout, std::int64_t channels)
+      : place(static_cast<std::int64_t>(blockIdx.x) * kMergeChannels +
+              threadIdx.x % kMergeChannels),
+        channel(layout.channel_at(place)),
+        valid(channel < channels),
+        writes(valid && threadIdx.x < kMergeChannels) {}
+  std::int64_t place, channel;
+  bool valid, writes;
+};
 
 __global__ void __launch_bounds__(kBatchNormThreads)
     batch_norm_merge_moments_kernel(SlotsOut slots, SlotCounts counts, std::int64_t channels,
                                     double* mean, double* m2) {
-  const std::int64_t channel = merge_channel();
-  Pairs<1> pairs;
-  if (!merge_slots<MergeMoments>(slots, counts, channels, channel, pairs)) return;
-  mean[channel] = pairs.first[0];
-  m2[channel] = pairs.second[0];
+  const MergePlace at(slots.layout, channels);
+  const Pairs<1> moments = merge_slots<MergeMoments>(slots, counts, at.place, at.valid);
+  if (!at.writes) return;
+  mean[at.channel] = moments.first[0];
+  m2[at.channel] = moments.second[0];
 }
 
 __global__ void __launch_bounds__(kBatchNormThreads)
     batch_norm_add_sums_kernel(SlotsOut slots, SlotCounts counts, std::int64_t channels,
                                BackwardSums sums, double* sum_dz, double* sum_dz_xhat) {
-  const std::int64_t channel = merge_channel();
-  Pairs<1> pairs;
-  if (!merge_slots<AddPairs>(slots, counts, channels, channel, pairs)) return;
-  const double mean = sums.statistics.mean[channel];
+  const MergePlace at(slots.layout, channels);
+  const Pairs<1> pairs = merge_slots<AddPairs>(slots, counts, at.place, at.valid);
+  if (!at.writes) return;
+  const double mean = sums.statistics.mean[at.channel];
   const double rest =
       sums.centred_in_float ? mean - static_cast<double>(static_cast<float>(mean)) : 0;
-  const double variance = sums.statistics.m2[channel] / sums.statistics.counted();
-  sum_dz[channel] = pairs.first[0];
-  sum_dz_xhat[channel] =
+  const double variance = sums.statistics.m2[at.channel] / sums.statistics.counted();
+  sum_dz[at.channel] = pairs.first[0];
+  sum_dz_xhat[at.channel] =
       (pairs.second[0] - rest * pairs.first[0]) / std::sqrt(variance + sums.epsilon);
 }
 
@@ -311,8 +319,9 @@ LaunchConfig tiled(cudaStream_t stream, const BatchNormProblem& problem, std::si
           .stream = stream};
 }
 
-LaunchConfig merging(cudaStream_t stream, std::int64_t channels) {
-  return {.grid = dim3(static_cast<unsigned>((channels + kMergeChannels - 1) / kMergeChannels)),
+LaunchConfig merging(cudaStream_t stream, const SlotsOut& slots) {
+  const std::int64_t blocks = (slots.layout.channels + kMergeChannels - 1) / kMergeChannels;
+  return {.grid = dim3(static_cast<unsigned>(blocks)),
           .block = dim3(kBatchNormThreads),
           .shared_bytes = sizeof(TreeStorage<1>),
           .stream = stream};
@@ -334,21 +343,22 @@ void launch_statistics(cudaStream_t stream, const BatchNormProblem& problem, Act
 
 void launch_merge_moments(cudaStream_t stream, const BatchNormProblem& problem, SlotsOut slots,
                           double* mean, double* m2) {
-  launch(batch_norm_merge_moments_kernel, merging(stream, problem.channels), slots,
-         counts_of(problem), problem.channels, mean, m2);
+  launch(batch_norm_merge_moments_kernel, merging(stream, slots), slots, counts_of(problem),
+         problem.channels, mean, m2);
 }
 
 void launch_backward_sums(cudaStream_t stream, const BatchNormProblem& problem,
                           const BatchNormIn& in, const FloatOrDouble& mean, SlotsOut slots) {
   with_width(problem.dtype, problem.width, [&]<class T, int kWidth>() {
-    launch(batch_norm_sums_kernel<T, kWidth>, tiled(stream, problem, sizeof(TreeStorage<kWidth>)),
-           tile_of(problem), in, mean, slots);
+    launch(batch_norm_sums_kernel<T, kWidth>,
+           tiled(stream, problem, sizeof(SumsStorage<T, kWidth>)), tile_of(problem), in, mean,
+           slots);
   });
 }
 
 void launch_add_sums(cudaStream_t stream, const BatchNormProblem& problem, SlotsOut slots,
                      const BackwardSums& sums, double* sum_dz, double* sum_dz_xhat) {
-  launch(batch_norm_add_sums_kernel, merging(stream, problem.channels), slots, counts_of(problem),
+  launch(batch_norm_add_sums_kernel, merging(stream, slots), slots, counts_of(problem),
          problem.channels, sums, sum_dz, sum_dz_xhat);
 }
 

@@ -172,9 +172,13 @@ void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormSta
   host(stream).submit([=] { update(channels, batch, momentum, running_mean, running_var); });
 }
 
+std::size_t batch_norm_mask_bytes(const BatchNormShape&, LayoutId, DType) {
+  return 0;
+}
+
 void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                       const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,
-                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y) {
+                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer) {
   constexpr const char* kName = "batch_norm_apply";
   check_statistics(kName, statistics);
   with_type(kName, common_dtype(kName, {x, gamma, beta, residual, y}), [&]<class T>(T) {
@@ -186,7 +190,7 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
 }
 
 void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                                ConstBuffer y, ConstBuffer dy,
+                                ConstBuffer y, ConstBuffer, ConstBuffer dy,
                                 const BatchNormStatistics& statistics, double epsilon, bool relu,
                                 Buffer sum_dz, Buffer sum_dz_xhat) {
   constexpr const char* kName = "batch_norm_backward_reduce";
@@ -203,9 +207,10 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
 }
 
 void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                               ConstBuffer y, ConstBuffer dy, const BatchNormStatistics& statistics,
-                               double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,
-                               ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual) {
+                               ConstBuffer y, ConstBuffer, ConstBuffer dy,
+                               const BatchNormStatistics& statistics, double epsilon, bool relu,
+                               ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat,
+                               Buffer dx, Buffer dresidual) {
   constexpr const char* kName = "batch_norm_backward_apply";
   check_statistics(kName, statistics);
   CONVOY_DCHECK(bool(sum_dz) == bool(sum_dz_xhat), "{}: one of two sums is left out", kName);

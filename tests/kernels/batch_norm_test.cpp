@@ -61,7 +61,7 @@ OpCase apply_case(const BatchNormCase& of, bool residual, bool relu, double coun
   add_statistics(result, of, count).output("y", of.x(), Slot::conv_y).full({"gamma", "beta"});
   return result.run([=](const Launch& l) {
     l.kernels.batch_norm_apply(l.stream, of.shape(), l["x"], statistics(l, count), kEpsilon,
-                               l["gamma"], l["beta"], l["residual"], relu, l["y"]);
+                               l["gamma"], l["beta"], l["residual"], relu, l["y"], {});
   });
 }
 
@@ -81,7 +81,7 @@ OpCase backward_reduce_case(const BatchNormCase& of, bool relu) {
       .output_of(DType::f64, "sum_dz", {of.c}, OpClass::statistics)
       .output_of(DType::f64, "sum_dz_xhat", {of.c})
       .run([=](const Launch& l) {
-        l.kernels.batch_norm_backward_reduce(l.stream, of.shape(), l["x"], l["y"], l["dy"],
+        l.kernels.batch_norm_backward_reduce(l.stream, of.shape(), l["x"], l["y"], {}, l["dy"],
                                              statistics(l, of.count()), kEpsilon, relu, l["sum_dz"],
                                              l["sum_dz_xhat"]);
       });
@@ -99,7 +99,7 @@ OpCase backward_apply_case(const BatchNormCase& of, bool relu, bool frozen, bool
   result.output("dx", of.x(), Slot::conv_y);
   if (residual) result.output("dresidual", of.x(), Slot::conv_y, OpClass::exact);
   return result.full({"gamma"}).run([=](const Launch& l) {
-    l.kernels.batch_norm_backward_apply(l.stream, of.shape(), l["x"], l["y"], l["dy"],
+    l.kernels.batch_norm_backward_apply(l.stream, of.shape(), l["x"], l["y"], {}, l["dy"],
                                         statistics(l, of.count()), kEpsilon, relu, l["gamma"],
                                         l["sum_dz"], l["sum_dz_xhat"], l["dx"], l["dresidual"]);
   });
@@ -324,11 +324,11 @@ OpCase whole_case(const std::string& key, bool relu, bool training) {
       l.kernels.batch_norm_update(l.stream, 5, used, 0.1, l["running_mean"], l["running_var"]);
     }
     l.kernels.batch_norm_apply(l.stream, of.shape(), l["x"], used, kEpsilon, l["gamma"], l["beta"],
-                               l["residual"], relu, l["y"]);
-    l.kernels.batch_norm_backward_reduce(l.stream, of.shape(), l["x"], l["y"], l["dy"], used,
+                               l["residual"], relu, l["y"], {});
+    l.kernels.batch_norm_backward_reduce(l.stream, of.shape(), l["x"], l["y"], {}, l["dy"], used,
                                          kEpsilon, relu, l["sum_dz"], l["sum_dz_xhat"]);
     l.kernels.batch_norm_backward_apply(
-        l.stream, of.shape(), l["x"], l["y"], l["dy"], used, kEpsilon, relu, l["gamma"],
+        l.stream, of.shape(), l["x"], l["y"], {}, l["dy"], used, kEpsilon, relu, l["gamma"],
         training ? l["sum_dz"] : Buffer{}, training ? l["sum_dz_xhat"] : Buffer{}, l["dx"],
         l["dresidual"]);
   });

@@ -42,16 +42,16 @@ std::vector<Call> layer_calls() {
        [](K k, Stream& s, Buffer x) { k.batch_norm_statistics(s, kNorm, x, kDouble, kDouble); }},
       {"batch_norm_apply",
        [](K k, Stream& s, Buffer x) {
-         k.batch_norm_apply(s, kNorm, x, kStatistics, 1e-5, x, x, {}, false, x);
+         k.batch_norm_apply(s, kNorm, x, kStatistics, 1e-5, x, x, {}, false, x, {});
        }},
       {"batch_norm_backward_reduce",
        [](K k, Stream& s, Buffer x) {
-         k.batch_norm_backward_reduce(s, kNorm, x, {}, x, kStatistics, 1e-5, false, kDouble,
+         k.batch_norm_backward_reduce(s, kNorm, x, {}, {}, x, kStatistics, 1e-5, false, kDouble,
                                       kDouble);
        }},
       {"batch_norm_backward_apply",
        [](K k, Stream& s, Buffer x) {
-         k.batch_norm_backward_apply(s, kNorm, x, {}, x, kStatistics, 1e-5, false, x, {}, {}, x,
+         k.batch_norm_backward_apply(s, kNorm, x, {}, {}, x, kStatistics, 1e-5, false, x, {}, {}, x,
                                      {});
        }},
       {"max_pool2d_forward",
@@ -184,7 +184,7 @@ TEST_CASE("reference kernels check helper operands") {
   check_reference_error(
       ErrorKind::internal, "batch_norm_backward_apply: one of two sums is left out",
       [](const KernelTable& k, Stream& s) {
-        k.batch_norm_backward_apply(s, kNorm, kDouble, {}, kDouble, kStatistics, 1e-5, false,
+        k.batch_norm_backward_apply(s, kNorm, kDouble, {}, {}, kDouble, kStatistics, 1e-5, false,
                                     kDouble, kDouble, {}, kDouble, {});
       });
   check_reference_error(ErrorKind::internal, "fill: no operand is given",
