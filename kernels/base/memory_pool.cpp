@@ -86,13 +86,14 @@ MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
     CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, more than any device has",
                 to_string(device_), bytes);
   }
-  const std::size_t size = round_up(std::max<std::size_t>(bytes, 1), kAlignment);
+  const std::size_t least = std::max<std::size_t>(bytes, 1);
+  const std::size_t size = source_.give_back_block ? least : round_up(least, kAlignment);
   std::unique_lock lock(mutex_);
   ++statistics_.requests;
   if (stream) live_.insert(stream);
   collect_pending();
   check_cap(bytes, size);
-  Chunk* chunk = take_free(size, stream);
+  Chunk* chunk = source_.give_back_block ? take_block(size, stream) : take_free(size, stream);
   if (!chunk) chunk = take_segment(size, stream, lock);
   split(chunk, size);
   chunk->free = false;
@@ -140,6 +141,24 @@ MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
   return new Chunk{static_cast<std::byte*>(data), size, stream, true, nullptr, nullptr};
 }
 
+MemoryPool::Chunk* MemoryPool::take_block(std::size_t bytes, Stream* stream) {
+  ++statistics_.system_requests;
+  void* data = source_.take(bytes);
+  if (!data) {
+    CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, the system gives no more than {}",
+                to_string(device_), bytes, statistics_.reserved);
+  }
+  statistics_.reserved += bytes;
+  statistics_.peak_reserved = std::max(statistics_.peak_reserved, statistics_.reserved);
+  return new Chunk{static_cast<std::byte*>(data), bytes, stream, false, nullptr, nullptr};
+}
+
+void MemoryPool::give_back_block(Chunk* chunk) {
+  source_.give_back_block(chunk->data, chunk->stream);
+  statistics_.reserved -= chunk->bytes;
+  delete chunk;
+}
+
 void MemoryPool::split(Chunk* chunk, std::size_t bytes) {
   if (chunk->bytes - bytes < kLeastRest) return;
   auto* rest =
@@ -177,6 +196,7 @@ void MemoryPool::release(Chunk* chunk, std::vector<Event> events) {
 
 void MemoryPool::make_free(Chunk* chunk) {
   if (!live_.contains(chunk->stream)) chunk->stream = nullptr;
+  if (source_.give_back_block) return give_back_block(chunk);
   FreeList& list = free_[chunk->stream];
   auto joins = [chunk](Chunk* other) {
     return other && other->free && other->stream == chunk->stream;

@@ -38,6 +38,9 @@ class MemoryPool {
   struct Source {
     std::function<void*(std::size_t bytes)> take;  // null if there is none
     std::function<void(void* data, std::size_t bytes)> give_back;
+    /// Set: each block is taken by itself, with the very bytes asked for, and goes back by this,
+    /// after the work that `stream` has by then (null: that is over). For checks of accesses.
+    std::function<void(void* data, Stream* stream)> give_back_block = {};
   };
 
   /// Memory of one owner; returns to the pool when destroyed. Move-only.
@@ -92,6 +95,8 @@ class MemoryPool {
   void insert_free(Chunk* chunk);
   Chunk* take_free(std::size_t bytes, Stream* stream);
   Chunk* take_segment(std::size_t bytes, Stream* stream, std::unique_lock<std::mutex>& lock);
+  Chunk* take_block(std::size_t bytes, Stream* stream);
+  void give_back_block(Chunk* chunk);
   void split(Chunk* chunk, std::size_t bytes);
   Chunk* merge(Chunk* left, Chunk* right);
   void trim(std::unique_lock<std::mutex>& lock);

@@ -31,11 +31,22 @@ void* take(int ordinal, std::size_t bytes) {
 }
 
 MemoryPool::Source memory_of(int ordinal) {
-  return {[ordinal](std::size_t bytes) { return take(ordinal, bytes); },
-          [ordinal](void* data, std::size_t) {
-            cudaSetDevice(ordinal);
-            cudaFree(data);
-          }};
+  MemoryPool::Source source = {[ordinal](std::size_t bytes) { return take(ordinal, bytes); },
+                               [ordinal](void* data, std::size_t) {
+                                 cudaSetDevice(ordinal);
+                                 cudaFree(data);
+                               }};
+  if (wants_whole_blocks()) {
+    source.give_back_block = [ordinal](void* data, Stream* stream) {
+      cudaSetDevice(ordinal);
+      if (stream) {
+        cudaFreeAsync(data, handle(*stream));
+      } else {
+        cudaFree(data);
+      }
+    };
+  }
+  return source;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
+#include "kernels/cuda/runtime_extras.h"
 
 namespace convoy::CONVOY_GPU {
 
@@ -129,7 +130,8 @@ void GpuStream::host_call(std::function<void()> work) {
 
 void* GpuStream::scratch(std::size_t bytes) {
   // Queued work may still use the old block: the pool hands it out again in stream order only.
-  if (!scratch_ || bytes > scratch_->bytes()) {
+  // With checks each user gets its own, so that what it leaves or exceeds is seen.
+  if (!scratch_ || bytes > scratch_->bytes() || wants_whole_blocks()) {
     scratch_.reset();
     scratch_ = std::make_shared<MemoryPool::Block>(device_.memory.allocate(bytes, this));
   }

@@ -11,8 +11,8 @@ namespace convoy::emulator::machine {
 namespace {
 
 void act(const PendingCopy& copy) {
-  if (copy.from_bytes > 0) checks::read(copy.from, copy.from_bytes);
-  checks::write(copy.to, copy.bytes);
+  if (copy.from_bytes > 0) checks::read(copy.from, copy.from_bytes, copy.code);
+  checks::write(copy.to, copy.bytes, copy.code);
   auto* to = static_cast<std::byte*>(copy.to);
   std::memcpy(to, copy.from, copy.from_bytes);
   std::memset(to + copy.from_bytes, 0, copy.bytes - copy.from_bytes);
@@ -48,12 +48,15 @@ void complete(BlockRunner::Copies& copies, unsigned group) {
 
 void copy_async(void* to, const void* from, unsigned bytes, unsigned from_bytes) {
   BlockRunner::Copies& copies = copies_of(running_thread("cp.async"));
-  const PendingCopy copy{to, from, bytes, from_bytes, copies.groups};
+  const PendingCopy copy{to, from, bytes, from_bytes, copies.groups, __builtin_return_address(0)};
   check_copy(copy);
   if (running_options().lateness == Lateness::eager) {
     act(copy);
     return;
   }
+  // From now on the source may be read and the target written.
+  if (from_bytes > 0) checks::read(from, from_bytes, copy.code);
+  checks::write(to, bytes, copy.code);
   undefine(to, bytes);
   copies.pending.push_back(copy);
 }

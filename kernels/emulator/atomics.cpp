@@ -13,14 +13,14 @@ namespace {
 
 // `change` makes the new value of the old one.
 template <class T, class Change>
-T update(T* at, Change change) {
+T update(T* at, Change change, const void* code = __builtin_return_address(0)) {
   running_thread("an atomic");
   if (reinterpret_cast<std::uintptr_t>(at) % sizeof(T) != 0) {
     fault(cudaErrorMisalignedAddress,
           fmt::format("atomic on {} bytes at {}, not a multiple of that", sizeof(T),
                       static_cast<const void*>(at)));
   }
-  checks::atomic(at, sizeof(T));
+  checks::atomic(at, sizeof(T), code);
   const std::atomic_ref<T> value(*at);
   T before = value.load(std::memory_order_relaxed);
   while (!value.compare_exchange_weak(before, change(before), std::memory_order_relaxed)) {

@@ -29,14 +29,14 @@ void* shared_memory(std::size_t bytes) {
 
 namespace checks {
 
-void read(const void* from, std::size_t bytes) {
-  if (auto* observer = machine::running_options().observer) observer->read(from, bytes);
+void read(const void* from, std::size_t bytes, const void* code) {
+  if (auto* observer = machine::running_options().observer) observer->read(from, bytes, code);
 }
-void write(const void* to, std::size_t bytes) {
-  if (auto* observer = machine::running_options().observer) observer->write(to, bytes);
+void write(const void* to, std::size_t bytes, const void* code) {
+  if (auto* observer = machine::running_options().observer) observer->write(to, bytes, code);
 }
-void atomic(const void* at, std::size_t bytes) {
-  if (auto* observer = machine::running_options().observer) observer->atomic(at, bytes);
+void atomic(const void* at, std::size_t bytes, const void* code) {
+  if (auto* observer = machine::running_options().observer) observer->atomic(at, bytes, code);
 }
 
 }  // namespace checks

@@ -36,6 +36,7 @@ struct PendingCopy {
   const void* from;
   unsigned bytes, from_bytes;
   unsigned group;
+  const void* code;  // where the kernel issued it
 };
 
 class BlockRunner {

@@ -77,7 +77,7 @@ std::string describe_pointer(const void* pointer) {
   const int owner = owner_of(pointer);
   const std::optional<Allocation> found = lookup(pointer);
   if (!found) {
-    return fmt::format("{} {}", owner == kNoOwner ? "" : "no allocation of", owner_name(owner));
+    return (owner == kNoOwner ? "" : "no allocation of ") + owner_name(owner);
   }
   const auto* const byte = static_cast<const std::byte*>(pointer);
   const auto offset = byte - found->data;

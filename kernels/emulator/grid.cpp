@@ -74,8 +74,10 @@ std::uint64_t place_in_order(const MachineOptions& options, std::uint64_t i, std
 
 // A grid whose blocks are being taken.
 struct Job {
-  explicit Job(const GridWork& work, const MachineOptions& options)
-      : run{work, options}, blocks(work.config.grid.count()) {}
+  Job(const GridWork& work, const MachineOptions& options)
+      : run{work, options}, blocks(work.config.grid.count()) {
+    if (!run.options.observer) run.options.observer = default_observer();
+  }
 
   GridRun run;
   std::uint64_t blocks;
@@ -211,6 +213,11 @@ MachineOptions parse_machine_options(std::string_view text) {
     text.remove_prefix(std::min(comma + 1, text.size()));
   }
   return options;
+}
+
+// The checks define it anew where they are linked.
+[[gnu::weak]] Observer* default_observer() {
+  return nullptr;
 }
 
 MachineOptions machine_options() {

@@ -44,6 +44,7 @@ struct Thread {
   unsigned barriers = 0;     ///< block barriers passed
   unsigned collectives = 0;  ///< warp functions passed
   void* checks = nullptr;    ///< nullptr before each block
+  bool exchanges = false;    ///< a warp function works for all its lanes: no code of the kernel
 };
 
 /// A block that runs, on one host thread from its start to its end.
@@ -127,9 +128,10 @@ class Observer {
   virtual void acquire(Thread&, const void* object) { static_cast<void>(object); }
   virtual void fence(Thread&) {}
   /// Memory that models of instructions touch; compiled code is seen by other means.
-  virtual void read(const void*, std::size_t) {}
-  virtual void write(const void*, std::size_t) {}
-  virtual void atomic(const void*, std::size_t) {}
+  /// `code` is where the kernel goes on.
+  virtual void read(const void*, std::size_t, const void* code) { static_cast<void>(code); }
+  virtual void write(const void*, std::size_t, const void* code) { static_cast<void>(code); }
+  virtual void atomic(const void*, std::size_t, const void* code) { static_cast<void>(code); }
   /// What memory holds is undefined from now on (it is 0xFF) until it is written.
   virtual void undefine(const void*, std::size_t) {}
 };
@@ -146,8 +148,8 @@ struct MachineOptions {
   std::uint64_t seed = 1;  ///< of Order::random
   int workers = 0;         ///< host threads that run blocks; 0: the cores allowed, at most 16
   Lateness lateness = Lateness::eager;
-  bool float_atomics = false;  ///< allows atomics on floats, whose sums depend on the order
-  Observer* observer = nullptr;
+  bool float_atomics = false;    ///< allows atomics on floats, whose sums depend on the order
+  Observer* observer = nullptr;  ///< null: default_observer()
 };
 
 /// Options from a list such as "order=reverse,copies=late,seed=3,workers=1"; `usage` if it is
@@ -156,6 +158,10 @@ MachineOptions parse_machine_options(std::string_view text);
 /// Options of the grids that start from now on; at first those in the variable CONVOY_EMULATOR.
 MachineOptions machine_options();
 void set_machine_options(const MachineOptions& options);
+
+/// Watches where the options name no other: the checks, in programs that are built with them, else
+/// null.
+Observer* default_observer();
 
 /// Sets options for as long as it lives.
 class MachineOptionsScope {
@@ -198,8 +204,9 @@ const std::string& kernel_name(const void* address);
 namespace convoy::emulator::checks {
 
 /// Models of instructions call these for memory that they touch on behalf of the running thread.
-void read(const void* from, std::size_t bytes);
-void write(const void* to, std::size_t bytes);
-void atomic(const void* at, std::size_t bytes);
+/// `code` as it is left out is where the caller returns to: in the kernel, if kernels call it.
+void read(const void* from, std::size_t bytes, const void* code = __builtin_return_address(0));
+void write(const void* to, std::size_t bytes, const void* code = __builtin_return_address(0));
+void atomic(const void* at, std::size_t bytes, const void* code = __builtin_return_address(0));
 
 }  // namespace convoy::emulator::checks

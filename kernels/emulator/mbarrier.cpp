@@ -51,18 +51,19 @@ void act(const BlockRunner::BulkCopy& copy) {
   std::memcpy(copy.to, copy.from, copy.bytes);
 }
 
+void note_release(const Mbarrier* barrier) {
+  if (auto* observer = running_options().observer) observer->release(*current_thread, barrier);
+}
+
 // Late copies act when nothing else keeps the phase open and a thread waits for it.
 void act_late(Phase& phase) {
   if (phase.pending != 0 || phase.copies.empty()) return;
   for (const auto& copy : std::exchange(phase.copies, {})) {
     act(copy);
+    note_release(static_cast<const Mbarrier*>(phase.object));
     phase.bytes -= static_cast<std::int64_t>(copy.bytes);
   }
   complete_if_due(phase);
-}
-
-void note_release(const Mbarrier* barrier) {
-  if (auto* observer = running_options().observer) observer->release(*current_thread, barrier);
 }
 
 bool is_complete(Phase& phase, unsigned parity) {

@@ -144,19 +144,19 @@ void meet(const char* what, const Site& site, Lane lane, const Finish& finish) {
   });
 }
 
-void check_row(const void* row, const Site& site) {
+void check_row(const void* row, const Site& site, const void* code) {
   if (reinterpret_cast<std::uintptr_t>(row) % 16 != 0) {
     fault(cudaErrorMisalignedAddress,
           fmt::format("ldmatrix at {}: row {} is not aligned to 16 bytes", describe(site), row));
   }
-  checks::read(row, 16);
+  checks::read(row, 16, code);
 }
 
 }  // namespace
 
 void ldmatrix_x4(int count, bool transposed, std::uint32_t* to, const void* const* rows,
                  const Site& site) {
-  for (int i = 0; i < count; ++i) check_row(rows[i], site);
+  for (int i = 0; i < count; ++i) check_row(rows[i], site, __builtin_return_address(0));
   meet("ldmatrix", site, LdmatrixLane{rows, to},
        [&](const auto& warp) { ldmatrix_model(count, transposed, warp); });
 }

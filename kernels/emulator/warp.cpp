@@ -6,6 +6,7 @@
 #include <bit>
 #include <functional>
 #include <iterator>
+#include <string_view>
 
 #include "kernels/emulator/block_runner.h"
 
@@ -51,12 +52,27 @@ Collective& join(std::vector<Collective>& open, unsigned lane, const char* what,
   return fresh;
 }
 
+// While it lives, code of the kernel's unit that runs is the machine's: operands of all lanes are
+// touched, which live on their stacks.
+class Exchange {
+ public:
+  explicit Exchange(Thread& thread) : thread_(thread) { thread_.exchanges = true; }
+  ~Exchange() { thread_.exchanges = false; }
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+ private:
+  Thread& thread_;
+};
+
 void complete(BlockRunner& runner, const Thread& thread, const Collective& collective) {
   Block& block = runner.block();
   ThreadSet members;
   members.insert_lanes(thread.rank - thread.lane, collective.arrived);
   members.each([&](unsigned rank) { ++block.threads[rank].collectives; });
-  if (Observer* observer = runner.grid().options.observer) {
+  // The others exchange values and order no memory.
+  const bool orders = std::string_view(collective.what) == "__syncwarp";
+  if (Observer* observer = runner.grid().options.observer; observer && orders) {
     observer->synchronize(block, members, false);
   }
   runner.wake(members);
@@ -66,7 +82,7 @@ void complete(BlockRunner& runner, const Thread& thread, const Collective& colle
 
 void machine::collective(const char* what, unsigned mask, const Site& site, void* operand,
                          FinishCollective finish, const void* context) {
-  const Thread& thread = running_thread(what);
+  Thread& thread = running_thread(what);
   if ((mask >> thread.lane & 1) == 0) {
     fault(cudaErrorLaunchFailure, fmt::format("{} at {}: mask {:#010x} lacks the calling lane {}",
                                               what, describe(site), mask, thread.lane));
@@ -77,7 +93,10 @@ void machine::collective(const char* what, unsigned mask, const Site& site, void
   mine.arrived |= 1u << thread.lane;
   mine.operands[thread.lane] = operand;
   if (mine.arrived == (mask & lanes_of(runner.block(), thread.warp))) {
-    finish(context, mine.operands.data());
+    {
+      const Exchange exchange(thread);
+      finish(context, mine.operands.data());
+    }
     complete(runner, thread, mine);
     std::swap(mine, open.back());
     open.pop_back();

@@ -293,4 +293,30 @@ TEST_CASE("memory_pool: all memory goes back with the pool") {
   CHECK(system.taken == 0);
 }
 
+TEST_CASE("memory_pool: blocks that are allocations of their own go back in stream order") {
+  System system;
+  std::vector<Stream*> given_back;
+  MemoryPool::Source source = system.source();
+  source.give_back_block = [&](void* data, Stream* stream) {
+    given_back.push_back(stream);
+    std::free(data);
+  };
+  MemoryPool pool("ref:0", source);
+  auto stream = std::make_unique<HostStream>("ref:0", pool, nullptr);
+  MemoryPool::Block first = pool.allocate(5, stream.get());
+  MemoryPool::Block second = pool.allocate(0, stream.get());
+  CHECK(first.bytes() == 5);
+  CHECK(system.taken == 6);
+  drop(std::move(first));
+  CHECK(given_back == std::vector<Stream*>{stream.get()});
+  CHECK(pool.statistics().reserved == 1);
+  stream.reset();
+  drop(std::move(second));
+  CHECK(given_back.back() == nullptr);
+  CHECK(pool.statistics().in_use == 0);
+  system.limit = 0;
+  expect_error(ErrorKind::resource, {"ref:0", "7 bytes asked for"},
+               [&] { pool.allocate(7, nullptr); });
+}
+
 }  // namespace convoy::testing
