@@ -33,15 +33,18 @@ template <class T>
 ClassProblem<T> class_problem(const ConvProblem& c, int index, ConstBuffer dy, ConstBuffer w,
                               Buffer dx) {
   Gather g = input_gradient_gather(c, index);
-  const int depth = g.depth();
+  const int m = c.n * g.places(), depth = g.depth();
+  // Indices are divided by these extents, in classes without places or taps too.
   if (g.taps() == 0) g.taps_h = 0, g.taps_w = 1;
+  g.places_h = std::max(g.places_h, 1);
+  g.places_w = std::max(g.places_w, 1);
   return {tap_rows<T, 16>(g, c.n, dy),
           tap_columns<T>(c, g, w),
-          c.n * g.places(),
+          m,
           c.c,
           depth,
           dx.as<T>() + parity_pixel(c, index, 0, 0),
-          {std::max(g.places_h, 1), std::max(g.places_w, 1), std::int64_t{c.h} * c.w * c.c,
+          {g.places_h, g.places_w, std::int64_t{c.h} * c.w * c.c,
            std::int64_t{c.stride_h} * c.w * c.c, std::int64_t{c.stride_w} * c.c},
           nullptr};
 }

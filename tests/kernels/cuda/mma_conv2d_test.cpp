@@ -125,12 +125,14 @@ void check_values(const ConvOperands& operands, const ConvResults& expected, DTy
 constexpr MmaTiles kAllTiles[] = {MmaTiles::k128x128, MmaTiles::k128x64, MmaTiles::k64x64};
 
 // n, c, h, w, k, r, s, stride, padding: odd extents, rows and columns that end inside a tile, taps
-// outside on all sides, channels of one copy, several images in a tile, classes without taps.
+// outside on all sides, channels of one copy, several images in a tile, classes without taps or
+// places.
 const Conv2dShape kShapes[] = {
     {2, 40, 7, 9, 136, 3, 3, 1, 1, 1, 1}, {2, 40, 7, 9, 24, 3, 3, 2, 2, 1, 1},
     {3, 8, 5, 5, 72, 1, 1, 2, 2},         {1, 136, 12, 11, 40, 1, 1},
     {1, 3, 16, 15, 64, 7, 7, 2, 2, 3, 3}, {1, 16, 9, 6, 8, 2, 3, 2, 1, 0, 1},
-    {1, 8, 3, 3, 8, 5, 5, 1, 1, 2, 2},
+    {1, 8, 3, 3, 8, 5, 5, 1, 1, 2, 2},    {3, 8, 1, 5, 16, 3, 3, 2, 2, 1, 1},
+    {1, 8, 1, 1, 8, 1, 1, 2, 2},
 };
 
 // The shapes of ResNet-50 at an eighth of their channels and a quarter of their extents.
