@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kMostWorkers = 16;
 
-__extension__ using Wide = unsigned __int128;
+__extension__ typedef unsigned __int128 Wide;
 
 std::uint64_t number_of(std::string_view item, std::string_view value) {
   std::uint64_t number = 0;

@@ -11,7 +11,7 @@
 
 namespace convoy::emulator {
 
-__extension__ using Uint128 = unsigned __int128;
+__extension__ typedef unsigned __int128 Uint128;
 
 /// As CUDA's overloads: of two floats the one that is no NaN, of mixed integers the common type.
 template <class A, class B>

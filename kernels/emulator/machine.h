@@ -31,6 +31,8 @@ struct Site {
 };
 /// "conv2d.cu:12", without folders.
 std::string describe(const Site& site);
+/// "(x, y, z)".
+std::string describe(const uint3& index);
 
 struct Block;
 

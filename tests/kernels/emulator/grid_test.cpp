@@ -107,7 +107,7 @@ TEST_CASE("threads keep their registers and rounding while others run", "[emulat
   std::vector<double> results(200);
   run({.block = 200}, [&] {
     double a = threadIdx.x, b = 0.5, c = 3;
-    long d = threadIdx.x, e = 7;
+    unsigned long d = threadIdx.x, e = 7;
     for (int i = 0; i < 20; ++i) {
       a = std::sqrt(a + b) * c;
       d = d * 31 + e;
@@ -118,7 +118,7 @@ TEST_CASE("threads keep their registers and rounding while others run", "[emulat
   });
   for (unsigned t = 0; t < 200; ++t) {
     double a = t, b = 0.5;
-    long d = t;
+    unsigned long d = t;
     for (int i = 0; i < 20; ++i) {
       a = std::sqrt(a + b) * 3;
       d = d * 31 + 7;
