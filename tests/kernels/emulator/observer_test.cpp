@@ -28,11 +28,13 @@ class Recorder final : public Observer {
   void release(Thread&, const void*) override { events.emplace_back("release"); }
   void acquire(Thread&, const void*) override { events.emplace_back("acquire"); }
   void fence(Thread&) override { events.emplace_back("fence"); }
-  void read(const void*, std::size_t bytes) override { events.push_back("read " + number(bytes)); }
-  void write(const void*, std::size_t bytes) override {
+  void read(const void*, std::size_t bytes, const void*) override {
+    events.push_back("read " + number(bytes));
+  }
+  void write(const void*, std::size_t bytes, const void*) override {
     events.push_back("write " + number(bytes));
   }
-  void atomic(const void*, std::size_t bytes) override {
+  void atomic(const void*, std::size_t bytes, const void*) override {
     events.push_back("atomic " + number(bytes));
   }
   void undefine(const void*, std::size_t bytes) override {
@@ -83,10 +85,11 @@ TEST_CASE("an observer sees what models of instructions touch", "[emulator]") {
     mbarrier_arrive(&s.barrier);
     mbarrier_wait(&s.barrier, 0);
   });
-  CHECK(events == std::vector<std::string>{"grid test_kernel", "block 0", "thread 0", "undefine 16",
-                                           "read 12", "write 16", "atomic 4", "fence", "write 8",
-                                           "atomic 8", "release", "atomic 8", "acquire", "end 0",
-                                           "block end", "grid end"});
+  CHECK(events == std::vector<std::string>{"grid test_kernel", "block 0", "thread 0", "read 12",
+                                           "write 16", "undefine 16", "read 12", "write 16",
+                                           "atomic 4", "fence", "write 8", "atomic 8", "release",
+                                           "atomic 8", "acquire", "end 0", "block end",
+                                           "grid end"});
 }
 
 }  // namespace
