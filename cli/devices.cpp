@@ -1,6 +1,7 @@
 // `devices`: what this machine and this build have, and what is wrong with it.
 #include <sched.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <thread>
 
@@ -97,7 +98,10 @@ void print_text(const std::vector<DeviceLine>& devices) {
 
 int run_devices(Options& options) {
   std::vector<DeviceLine> devices;
-  for (const char* name : {"cpu:0", "ref:0", "cuda:0", "emu:0"}) devices.push_back(look_at(name));
+  for (const char* name : {"cpu:0", "ref:0"}) devices.push_back(look_at(name));
+  const int gpus = std::max(1, device_count(DeviceType::cuda));  // without any, cuda:0 says why
+  for (int i = 0; i < gpus; ++i) devices.push_back(look_at(fmt::format("cuda:{}", i)));
+  devices.push_back(look_at("emu:0"));
   print_notes(options.notes);
   options.json ? print_json(devices) : print_text(devices);
   return 0;

@@ -128,7 +128,7 @@ TrainedNetwork read_trained(Options& options, std::int64_t image_size, const Ran
 std::shared_ptr<Network> make_network(const TrainedNetwork& trained, const Settings& settings) {
   const Device device = prepare_device(settings).device();
   auto network = make_model_without_values(trained.model, trained.classes);
-  network->materialize(device, dtype_of_precision(settings));
+  network->materialize(device, parameter_type(dtype_of_precision(settings)));
   network->load_state_dict(to_tensors(trained.state, device));
   network->eval();
   return network;

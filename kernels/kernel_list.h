@@ -55,8 +55,8 @@ enum class Binary : int;
 //
 // reduce_sum: y (outer, inner) = scale * sum over reduced; broadcast: the reverse, y = scale * x.
 // sum_of_squares: result[i] (f64) of each buffer. Everything here is kPlain but sum_of_squares.
-// scale: x *= factor, in place. cast: other dtype, same layout id (kPlain where types differ in
-// size).
+// scale: x *= factor, in place. cast: other dtype, same layout id (kPlain where what an id means
+// depends on the size of the type).
 #define CONVOY_KERNEL_LIST(CONVOY_KERNEL)                                                          \
   CONVOY_KERNEL(std::size_t, layout_bytes, (LayoutId layout, const Shape& shape, DType dtype))     \
   CONVOY_KERNEL(void, reorder, (Stream & stream, const Shape& shape, ConstBuffer x, Buffer y))     \

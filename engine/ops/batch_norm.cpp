@@ -25,7 +25,7 @@ void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tens
            const Tensor& var, const Tensor& residual) {
   CONVOY_CHECK(x.defined() && (x.shape().rank() == 2 || x.shape().rank() == 4),
                "batch_norm: x is {}, expected 2 or 4 dimensions", describe(x));
-  check_operands("batch_norm", {x, weight, bias, mean, var, residual});
+  check_operands("batch_norm", {x, residual}, {weight, bias, mean, var});
   for (const Tensor& tensor : {weight, bias, mean, var}) {
     CONVOY_CHECK(tensor.defined() && tensor.shape() == Shape{x.size(1)},
                  "batch_norm: x has {} channels, a parameter or running statistic is {}", x.size(1),
@@ -244,9 +244,9 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
                                SavedTensor("batch_norm", weight),
                                reads_y ? SavedTensor("batch_norm", y) : SavedTensor(),
                                mask};
-  auto weights_half = [sums = inputs_half.sums](const Tensor& dy,
-                                                const std::vector<bool>&) -> Gradients {
-    return {(*sums)->dz_xhat.to(dy.dtype()), (*sums)->dz.to(dy.dtype())};
+  auto weights_half = [sums = inputs_half.sums, type = weight.dtype()](
+                          const Tensor&, const std::vector<bool>&) -> Gradients {
+    return {(*sums)->dz_xhat.to(type), (*sums)->dz.to(type)};
   };
   return record("batch_norm", y, {x, residual}, inputs_half, {weight, bias}, weights_half);
 }

@@ -24,7 +24,7 @@ Conv2dShape shape_of(const Tensor& x, const Tensor& weight, const Conv2dOptions&
 void check(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
   check_rank("conv2d", "x", x, 4);
   check_rank("conv2d", "weight", weight, 4);
-  check_operands("conv2d", {x, weight, bias});
+  check_operands("conv2d", {x}, {weight, bias});
   CONVOY_CHECK(o.stride.h >= 1 && o.stride.w >= 1 && o.dilation.h >= 1 && o.dilation.w >= 1 &&
                    o.padding.h >= 0 && o.padding.w >= 0 && o.groups >= 1,
                "conv2d: stride {}x{}, dilation {}x{}, padding {}x{}, groups {}: expected at least "
@@ -63,14 +63,16 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const Conv2dLayouts layouts = layouts_for(shape, x, weight);
   if (weight.is_leaf() && weight.layout() == kPlain) Tensor(weight).relayout_(layouts.weight);
   const Tensor input = x.detach().with_layout(layouts.x);
+  const Tensor w = as_operand(weight, x.dtype());
   Tensor y = Tensor::empty(shape.y(), x.options(), layouts.y);
   if (has_values(x)) {
-    kernels_of(x).conv2d_forward(stream_of(x), shape, input.buffer(), weight.buffer(),
+    kernels_of(x).conv2d_forward(stream_of(x), shape, input.buffer(), w.buffer(),
                                  buffer_or_none(bias), y.buffer());
   }
 
-  auto inputs_half = [shape, w = SavedTensor("conv2d", weight), layout = x.layout()](
-                         const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
+  auto inputs_half = [shape, w = SavedTensor("conv2d", w.dtype() == weight.dtype() ? weight : w),
+                      layout = x.layout()](const Tensor& dy,
+                                           const std::vector<bool>& wanted) -> Gradients {
     if (!wanted[0]) return {Tensor()};
     Tensor dx = Tensor::empty(shape.x(), dy.options(), layout);
     if (!has_values(dx)) return {dx};
@@ -78,10 +80,11 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                          dx.buffer());
     return {dx};
   };
-  auto weights_half = [shape, input = SavedTensor("conv2d", input), layout = weight.layout()](
-                          const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
-    Tensor dw = Tensor::empty(shape.weight(), dy.options(), layout);
-    Tensor db = wanted[1] ? Tensor::empty({shape.k}, dy.options()) : Tensor();
+  auto weights_half = [shape, input = SavedTensor("conv2d", input), layout = weight.layout(),
+                       options = weight.options()](const Tensor& dy,
+                                                   const std::vector<bool>& wanted) -> Gradients {
+    Tensor dw = Tensor::empty(shape.weight(), options, layout);
+    Tensor db = wanted[1] ? Tensor::empty({shape.k}, options) : Tensor();
     if (!has_values(dy)) return zeroed({dw, db});
     kernels_of(dy).conv2d_weight_gradient(stream_of(dy), shape, input.get().buffer(), dy.buffer(),
                                           dw.buffer(), buffer_or_none(db));

@@ -1,4 +1,5 @@
-// Losses. Forward computes the gradient in the same pass; backward only scales it.
+// Losses. Forward computes the gradient in the same pass; backward only scales it. Values of bf16
+// are taken as f32, and so is their loss.
 #include "engine/autograd/node.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/support.h"
@@ -22,10 +23,15 @@ BackwardHalf scaled(const char* op, const Tensor& dx) {
   };
 }
 
+bool is_half(const Tensor& x) {
+  return x.defined() && x.dtype() == DType::bf16;
+}
+
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
                      const CrossEntropyOptions& options) {
+  if (is_half(logits)) return cross_entropy(logits.to(DType::f32), labels, options);
   check_rank("cross_entropy", "logits", logits, 2);
   check_rank("cross_entropy", "labels", labels, 1);
   check_same_device("cross_entropy", {logits, labels});
@@ -55,6 +61,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& labels,
 }
 
 Tensor mse_loss(const Tensor& x, const Tensor& target, std::optional<double> scale) {
+  if (is_half(x)) return mse_loss(x.to(DType::f32), target.to(DType::f32), scale);
   check_operands("mse_loss", {x, target});
   CONVOY_CHECK(x.defined() && target.defined() && x.shape() == target.shape(),
                "mse_loss: x is {}, the target is {}", describe(x), describe(target));

@@ -34,6 +34,14 @@ std::vector<Tensor> zeroed(std::vector<Tensor> gradients);
 /// `usage` unless all defined tensors have one device and one floating type.
 void check_operands(const char* op, std::initializer_list<Tensor> tensors);
 
+/// The same of an op with parameters: these may also be f32 where `values` are bf16.
+void check_operands(const char* op, std::initializer_list<Tensor> values,
+                    std::initializer_list<Tensor> parameters);
+
+/// The values of a parameter in the type of what it meets: an f32 master is rounded to bf16, in its
+/// own layout. Not differentiable.
+Tensor as_operand(const Tensor& parameter, DType type);
+
 /// `usage` unless `x` has `rank` dimensions.
 void check_rank(const char* op, const char* operand, const Tensor& x, int rank);
 

@@ -13,15 +13,32 @@ bool on_host(const Device& device) {
   return device.type == DeviceType::cpu || device.type == DeviceType::ref;
 }
 
-// Queues the copy on the target's stream, after what the source's stream has queued.
-void copy_across(const Tensor& target, const Tensor& source, std::size_t bytes) {
-  CONVOY_CHECK(on_host(target.device()) && on_host(source.device()),
-               "copy: no path from {} to {} in this build", to_string(source.device()),
-               to_string(target.device()));
+// Between two devices of the host, or two GPUs: queued on the target's stream, after what the
+// source's stream has queued.
+void copy_beside(const Tensor& target, const Tensor& source, std::size_t bytes) {
   Stream& stream = current_stream(target.device());
   stream.wait(current_stream(source.device()).record());
   context(target.device()).copy(stream, target.buffer().data, source.buffer().data, bytes);
   source.storage()->use_until(stream.record());
+}
+
+// Copies between host and GPU take the host's memory as it is now: its streams are waited for.
+void copy_across(const Tensor& target, const Tensor& source, std::size_t bytes) {
+  void* const to = target.buffer().data;
+  const void* const from = source.buffer().data;
+  const Device& home = source.device();
+  if (on_host(target.device()) == on_host(home) &&
+      (on_host(home) || target.device().type == home.type)) {
+    return copy_beside(target, source, bytes);
+  }
+  if (on_host(home)) {
+    current_stream(home).record().wait();
+    return context(target.device()).copy_in(current_stream(target.device()), to, from, bytes);
+  }
+  CONVOY_CHECK(on_host(target.device()), "copy: no path from {} to {}, expected the same kind",
+               to_string(home), to_string(target.device()));
+  current_stream(target.device()).record().wait();
+  context(home).copy_out(current_stream(home), to, from, bytes);
 }
 
 template <class To, class From>

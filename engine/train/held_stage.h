@@ -31,8 +31,8 @@ class WaitingTensors {
 struct StageWorker::Held {
   Held(int stage, std::shared_ptr<NetworkSlice> slice, WorkerParts& parts)
       : number(stage), computation(slice, parts.options.recompute) {
-    slice->materialize(parts.options.device, parts.options.dtype, parts.seed);
-    slice->to(parts.options.dtype);
+    slice->materialize(parts.options.device, parameter_type(parts.options.dtype), parts.seed);
+    slice->to(parameter_type(parts.options.dtype));
     slice->to(parts.options.device);
     const NamedTensors parameters = slice->named_parameters();
     if (!parameters.empty()) optimizer = parts.make_optimizer(parameters);

@@ -37,7 +37,7 @@ Tensor LossHead::target(const HostBatch& batch, const BatchRange& range) const {
                              {DType::i64, options_.device});
   }
   return rows_of(batch.targets, range.begin, {images, batch.target_width}, options_.device)
-      .to(options_.dtype);
+      .to(parameter_type(options_.dtype));
 }
 
 Tensor LossHead::loss(const Tensor& output, const Tensor& target, double scale,

@@ -87,8 +87,8 @@ std::vector<WorkerParts> make_workers(const TrainingJob& job, const Settings& se
 
 std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts) {
   Network& network = *parts.network;
-  network.materialize(parts.options.device, parts.options.dtype, parts.seed);
-  network.to(parts.options.dtype);
+  network.materialize(parts.options.device, parameter_type(parts.options.dtype), parts.seed);
+  network.to(parameter_type(parts.options.dtype));
   network.to(parts.options.device);
   auto optimizer = parts.make_optimizer(network.named_parameters());
   return std::make_unique<LocalRunner>(std::move(parts.network), std::move(optimizer),

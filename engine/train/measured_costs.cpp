@@ -118,8 +118,8 @@ MeasuredCosts::MeasuredCosts(const TrainingJob& job, const Ranks& ranks)
     prepare_device(settings_, i).memory().set_cap(0);
     networks_.push_back(job.make_network());
     set_batch_norm_mode(*networks_.back(), batch_norm_mode(settings_));
-    networks_.back()->materialize(Device(settings_.devices[i]), dtype_of_precision(settings_),
-                                  settings_.seed);
+    networks_.back()->materialize(Device(settings_.devices[i]),
+                                  parameter_type(dtype_of_precision(settings_)), settings_.seed);
   }
   machine_.workers = ranks.workers();
   machine_.host_s = kInstructionSeconds;
@@ -243,7 +243,7 @@ void MeasuredCosts::measure_optimizer() {
   Network& network = *networks_.front();
   const Device home = network.parameters().front().device();
   const Device device(settings_.devices.front());
-  network.to(dtype_of_precision(settings_));
+  network.to(parameter_type(dtype_of_precision(settings_)));
   double bytes = 0;
   std::vector<double> seconds;
   try {

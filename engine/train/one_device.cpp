@@ -49,9 +49,9 @@ OneDevice::OneDevice(const TrainingJob& job, int replicas, const Device& device,
     auto replica = std::make_unique<Replica>();
     replica->number = i;
     replica->network = watched(*job.make_network(), replica->watch);
-    replica->network->materialize(device_, dtype_, settings_.seed);
+    replica->network->materialize(device_, parameter_type(dtype_), settings_.seed);
     if (!weights.empty()) replica->network->load_state_dict(weights);
-    replica->network->to(dtype_);
+    replica->network->to(parameter_type(dtype_));
     replica->network->to(device_);
     set_batch_norm_mode(*replica->network, batch_norm_mode(settings_));
     if (division_.together) {
@@ -145,7 +145,8 @@ Tensor OneDevice::loss_of(const HostBatch& batch, std::int64_t begin, std::int64
                          {.label_smoothing = settings_.label_smoothing, .scale = scale});
   }
   const std::int64_t width = batch.target_width;
-  const Tensor target = rows(batch.targets, begin, {images, width}, {dtype_, device_});
+  const Tensor target =
+      rows(batch.targets, begin, {images, width}, {parameter_type(dtype_), device_});
   return mse_loss(output, target, scale / static_cast<double>(width));
 }
 

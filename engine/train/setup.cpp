@@ -71,18 +71,19 @@ bool has_spare_cores(const Settings& settings) {
   return allowed_cores() >= busy + static_cast<int>(settings.devices.size());
 }
 
-// The seam for types to come: a type that kernels lack is refused here, in one place.
+// A type that kernels lack is refused here, in one place.
 DType dtype_of_precision(const Settings& settings) {
   if (settings.precision == "fp32") return DType::f32;
-  CONVOY_CHECK(settings.precision == "fp64",
-               "--precision {} is not in this build yet, expected fp32, or fp64 on ref:0",
-               settings.precision);
+  const bool doubles = settings.precision == "fp64";
   for (const std::string& name : settings.devices) {
     const Device device(name);
-    CONVOY_CHECK(device.type == DeviceType::ref,
-                 "--precision fp64 needs --devices ref:0, but the device is {}", to_string(device));
+    const bool gpu = device.type == DeviceType::cuda || device.type == DeviceType::emu;
+    CONVOY_CHECK(gpu || (doubles && device.type == DeviceType::ref),
+                 "--precision {} needs --devices {}cuda:K or emu:K, but the device is {}",
+                 settings.precision, doubles ? "ref:K, " : "", to_string(device));
   }
-  return DType::f64;
+  if (doubles) return DType::f64;
+  return settings.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 
 BatchNormMode batch_norm_mode(const Settings& settings) {

@@ -104,7 +104,7 @@ std::vector<int> measured_cuts(const TrainingJob& job, const Layout& layout, con
   const NoCapScope no_cap(context(options.device).memory(),
                           static_cast<std::size_t>(settings.device_memory.value_or(0)));
   const std::shared_ptr<Network> network = job.make_network();
-  network->materialize(options.device, options.dtype, settings.seed);
+  network->materialize(options.device, parameter_type(options.dtype), settings.seed);
   set_batch_norm_mode(*network, batch_norm_mode(settings));
   return auto_cut({profile_network(*network, options)}, request);
 }

@@ -40,4 +40,8 @@ bool is_floating(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16;
 }
 
+DType parameter_type(DType dtype) {
+  return dtype == DType::bf16 ? DType::f32 : dtype;
+}
+
 }  // namespace convoy

@@ -18,6 +18,10 @@ const char* name(DType dtype);
 /// f32, f64 and bf16: types that gradients may have.
 bool is_floating(DType dtype);
 
+/// The type of parameters, their gradients and the optimizer's state beside values of `dtype`:
+/// f32 beside bf16, else the same.
+DType parameter_type(DType dtype);
+
 template <class T>
 struct DTypeOf;
 template <>

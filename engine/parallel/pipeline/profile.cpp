@@ -17,7 +17,8 @@ namespace {
 
 LossOf loss_of(const ProfileOptions& options, std::int64_t outputs) {
   if (options.mse) {
-    const Tensor target = Tensor::zeros({options.images, outputs}, {options.dtype, options.device});
+    const Tensor target =
+        Tensor::zeros({options.images, outputs}, {parameter_type(options.dtype), options.device});
     return [target](const Tensor& y) { return mse_loss(y, target); };
   }
   std::vector<std::int64_t> labels;
@@ -66,7 +67,7 @@ struct PartBytes {
 
 PartBytes bytes_of_part(const Module& part, const ProfileOptions& options) {
   PartBytes bytes;
-  const auto width = static_cast<double>(size_of(options.dtype));
+  const auto width = static_cast<double>(size_of(parameter_type(options.dtype)));
   bytes.parameters = width * static_cast<double>(part.parameter_count());
   for (const auto& [name, buffer] : part.named_buffers()) {
     bytes.buffers += width * static_cast<double>(buffer.numel());

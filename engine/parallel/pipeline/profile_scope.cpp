@@ -37,7 +37,7 @@ ProfileScope::~ProfileScope() {
 }
 
 void ProfileScope::enter(Module& module) {
-  module.to(dtype_);
+  module.to(parameter_type(dtype_));
   module.to(device_.device());
 }
 
