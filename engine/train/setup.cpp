@@ -58,6 +58,7 @@ DeviceContext& prepare_device(const Settings& settings, std::size_t which) {
   const std::optional<int> threads = threads_of(settings);
   DeviceContext& device = context(Device(settings.devices.at(which)));
   if (threads) device.set_threads(*threads);
+  if (settings.precision == "tf32") device.set_tf32(true);
   if (settings.device_memory) {
     device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
   }

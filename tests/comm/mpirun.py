@@ -15,27 +15,27 @@ def environment():
     return kept
 
 
-def run_once(command, variables):
+def run_once(command, variables, limit):
     with subprocess.Popen(
         command, env={**environment(), **variables}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         try:
-            stdout, stderr = process.communicate(timeout=LIMIT)
+            stdout, stderr = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             process.terminate()  # mpirun ends its ranks; killed, it would leave them
             stdout, stderr = process.communicate(timeout=10)
-            stderr += f"mpirun: still running after {LIMIT} s\n"
+            stderr += f"mpirun: still running after {limit} s\n"
         return subprocess.CompletedProcess(command, process.returncode, stdout, stderr)
 
 
-def mpirun(*words, **variables):
-    """Runs `mpirun words`; its output is text. After the limit it is ended with all ranks.
+def mpirun(*words, limit=LIMIT, **variables):
+    """Runs `mpirun words`; its output is text. After `limit` seconds it is ended with all ranks.
 
     Where ranks fail, Open MPI 4.1.4's mpirun now and then crashes in its last function: such a run is made again.
     """
     command = ["mpirun", "--bind-to", "none", "--oversubscribe", *words]
     for _ in range(3):
-        done = run_once(command, variables)
+        done = run_once(command, variables, limit)
         if "PMIx_server_finalize" not in done.stderr:
             break
     return done
