@@ -6,9 +6,9 @@
 namespace convoy::CONVOY_GPU {
 namespace {
 
-// Some four waves of eight blocks on the largest GPUs; fewer positions per thread than kShortest do
+// Some four waves of four blocks on the largest GPUs; fewer positions per thread than kShortest do
 // not pay for a thread's start.
-constexpr std::int64_t kBlocks = 4096;
+constexpr std::int64_t kBlocks = 2048;
 constexpr std::int64_t kShortest = 4;
 // A grid's extent in y.
 constexpr std::int64_t kMostBlocksY = 65535;

@@ -1,12 +1,17 @@
 // Batch norm: which statistics normalise, and what the running ones become, against closed forms.
 #include <cmath>
 
+#include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
 #include "engine/ops/ops.h"
+#include "kernels/base/context.h"
 #include "kernels/base/error.h"
+#include "kernels/kernel_list.h"
 #include "tests/engine/gradient_case.h"
 #include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
+#include "tests/support/formula.h"
 
 namespace convoy::testing {
 namespace {
@@ -147,6 +152,44 @@ TEST_CASE("batch norm: weight, bias, residual and ReLU in this order") {
   const Tensor y = batch_norm(x, weight, bias, Tensor::zeros({1}, kOracle),
                               Tensor::ones({1}, kOracle), {.epsilon = 0, .relu = true}, residual);
   CHECK(y.to_vector<double>() == Values{1.5, 0, 0, 2.5});
+}
+
+namespace {
+
+// Gradient of x where y is overwritten, or not, between forward and backward. Channels of x lie
+// side by side where the device likes that.
+std::vector<float> gradient_of_x(const Device& device, bool overwrite) {
+  const TensorOptions options{DType::f32, device};
+  auto values = [&](const char* name, const Shape& shape) {
+    return Tensor::from(signed_values(name, shape.count()), shape, options);
+  };
+  const Conv2dShape convolution{2, 8, 3, 3, 8, 1, 1};
+  const LayoutId layout = context(device).kernels().conv2d_layouts(convolution, DType::f32).y;
+  Tensor x = values("x", {2, 8, 3, 3}).with_layout(layout);
+  x.set_requires_grad();
+  Tensor y = batch_norm(x, values("weight", {8}), values("bias", {8}), Tensor::zeros({8}, options),
+                        Tensor::ones({8}, options), {.relu = true});
+  if (overwrite) {
+    NoGradScope no_grad;
+    y.zero_();
+  }
+  backward({y}, {values("dy", {2, 8, 3, 3})});
+  return x.grad().to_vector<float>();
+}
+
+}  // namespace
+
+TEST_CASE("batch norm: y is kept for backward unless the device keeps its ReLU in bits") {
+  const std::vector<float> expected = gradient_of_x("ref:0", false);
+  for (const char* device : {"cpu:0", "emu:0"}) {
+    INFO(device);
+    const std::vector<float> actual = gradient_of_x(device, false);
+    REQUIRE(actual.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) close(actual[i], expected[i], 1e-5);
+  }
+  CHECK(gradient_of_x("emu:0", true) == gradient_of_x("emu:0", false));
+  expect_error(ErrorKind::usage, {"batch_norm", "overwritten since"},
+               [] { gradient_of_x("cpu:0", true); });
 }
 
 TEST_CASE("batch norm modules: two inputs and modes of a whole tree") {

@@ -298,9 +298,9 @@ TEST_CASE("gpu batch norm: grids cover all positions once, with bounded sums") {
 }
 
 TEST_CASE("gpu batch norm: grids of known layers") {
-  // 56x56x256 at 256 images in bf16: 32 vectors of 8 side by side, 8 rows of 25 positions.
+  // 56x56x256 at 256 images in bf16: 32 vectors of 8 side by side, 8 rows of 49 positions.
   CHECK(batch_norm_grid(256 * 56 * 56, 256, 8, true, 64) ==
-        BatchNormGrid{.columns = 32, .rows = 8, .positions = 200, .blocks_x = 1, .blocks_y = 4015});
+        BatchNormGrid{.columns = 32, .rows = 8, .positions = 392, .blocks_x = 1, .blocks_y = 2048});
   // 7x7x512 at 32 images: few positions, all in a wave.
   CHECK(batch_norm_grid(32 * 49, 512, 8, true, 64) ==
         BatchNormGrid{.columns = 32, .rows = 8, .positions = 32, .blocks_x = 2, .blocks_y = 49});
