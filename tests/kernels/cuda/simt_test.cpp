@@ -5,9 +5,11 @@
 #include <cmath>
 
 #include "kernels/cuda/layout.h"
+#include "kernels/emulator/kernel_figures.h"
 #include "tests/kernels/conv2d_cases.h"
 #include "tests/kernels/cuda/resnet_shapes.h"
 #include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
 
 namespace convoy::testing {
 namespace {
@@ -73,6 +75,16 @@ void check_random(const Conv2dShape& shape, SimtTileSize tile) {
   }
 }
 
+// What the kernels by tiles ask of memory in one run of the case.
+void check_figures(const emulator::KernelFigures& kernel) {
+  if (kernel.kernel.find("simt_kernel") == std::string::npos) return;
+  CHECK(!kernel.sites.empty());
+  for (const emulator::SiteFigures& site : kernel.sites) {
+    INFO(kernel.kernel << " at " << site.place);
+    CHECK(double(site.actual) <= double(site.ideal) * (site.is_shared ? 1 : 1.1));
+  }
+}
+
 // ResNet's shapes with an eighth of the channels, on images of 64 pixels.
 std::vector<Conv2dShape> small_resnet_shapes() {
   std::vector<Conv2dShape> shapes = resnet_shapes(2, 64);
@@ -116,11 +128,32 @@ TEST_CASE("simt conv2d: uneven shapes, both tiles") {
 }
 
 TEST_CASE("simt conv2d: several tiles each way with tails, split sums, long sums") {
-  const Conv2dShape shape{1, 132, 13, 21, 140, 3, 3, 1, 1, 1, 1};
+  const Conv2dShape shape{1, 68, 9, 15, 140, 3, 3, 1, 1, 1, 1};
   check_integers(shape, SimtTileSize::small);
   check_random(shape, SimtTileSize::large);
   check_integers({2, 8, 47, 49, 16, 3, 3, 1, 1, 1, 1}, SimtTileSize::chosen);
   check_random({1, 512, 3, 3, 64, 3, 3, 1, 1, 1, 1}, SimtTileSize::chosen);
+}
+
+// In programs that are built with the checks.
+TEST_CASE("simt conv2d: no bank conflicts, sectors are used in full") {
+  if (!emulator::has_kernel_figures()) {
+    expect_error(ErrorKind::usage, {"figures of kernels", "without the emulator's checks"},
+                 [] { emulator::start_kernel_figures(); });
+    return;
+  }
+  const std::vector<Conv2dShape> shapes = {{1, 64, 14, 14, 128, 3, 3, 1, 1, 1, 1},
+                                           {1, 64, 14, 14, 128, 3, 3, 2, 2, 1, 1},
+                                           {2, 64, 7, 7, 128, 1, 1}};
+  for (const Conv2dShape& shape : shapes) {
+    for (SimtTileSize tile : {SimtTileSize::small, SimtTileSize::large}) {
+      for (const auto& [op_case, by_tiles] : passes(shape, tile)) {
+        emulator::start_kernel_figures();
+        run(by_tiles, kDevice);
+        for (const auto& kernel : emulator::take_kernel_figures()) check_figures(kernel);
+      }
+    }
+  }
 }
 
 TEST_CASE("simt conv2d: what has no vectors of floats is left alone") {
