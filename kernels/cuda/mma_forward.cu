@@ -16,6 +16,8 @@ void forward(Stream& stream, const MmaPlan& plan, const typename A::Params& a, C
                                     m,
                                     c.k,
                                     depth,
+                                    kMmaAllSteps,
+                                    0,
                                     y.as<T>(),
                                     {1, 1, c.k, 0, 0},
                                     b.as<float>()});

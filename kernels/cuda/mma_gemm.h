@@ -26,24 +26,28 @@ struct MmaRows {
   }
 };
 
-/// One product. Rows of the result are multiples of 16 bytes, and so is each part of `n`.
+/// Split steps that take all of a product's depth.
+inline constexpr int kMmaAllSteps = 1 << 30;
+
+/// One product. Rows of the result are multiples of 16 bytes, and so is each part of `n`. Its depth
+/// may be split into parts of `split_steps` k-steps, with results `split_pitch` values apart.
 template <class A, class B, class Out>
 struct MmaProblem {
   typename A::Params a;
   typename B::Params b;
   int m, n, depth;
+  int split_steps;
+  std::int64_t split_pitch;
   Out* c;
   MmaRows rows;
   const float* bias;  ///< null: none
 };
 
-/// What one launch computes. Classes: a product for each blockIdx.z. Otherwise blockIdx.z names a
-/// split of the depth, `split_steps` k-steps each, with results `split_pitch` values apart.
+/// What one launch computes: a product for each blockIdx.z, or one whose split blockIdx.z names.
+/// Structs without padding: gcc's pattern initialisation (of the checks) corrupts padded arrays.
 template <class A, class B, class Out, int Classes>
 struct MmaArguments {
   MmaProblem<A, B, Out> problems[Classes];
-  int split_steps;
-  std::int64_t split_pitch;
 };
 
 template <class Tile>
@@ -209,8 +213,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kMmaBlocks<T, Tile, A, Classes
   const int row = static_cast<int>(blockIdx.x) / tiles_n * Tile::kM;
   const int column = static_cast<int>(blockIdx.x) % tiles_n * Tile::kN;
   const int all_steps = (problem.depth + kMmaDepth<T> - 1) / kMmaDepth<T>;
-  const int first_step = split * arguments.split_steps;
-  const int steps = min(arguments.split_steps, all_steps - first_step);
+  const int first_step = split * problem.split_steps;
+  const int steps = min(problem.split_steps, all_steps - first_step);
   const int first_k = first_step * kMmaDepth<T>;
 
   for (int i = static_cast<int>(threadIdx.x); i < Tile::kM; i += Tile::kThreads) {
@@ -223,7 +227,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kMmaBlocks<T, Tile, A, Classes
   stage_results<Tile, Out>(sums, shared.stages[0]);
   __syncthreads();
   store_results<Tile>(shared.stages[0], shared.rows, problem.m - row, problem.n - column,
-                      problem.c + split * arguments.split_pitch + column);
+                      problem.c + split * problem.split_pitch + column);
 }
 
 }  // namespace convoy::CONVOY_GPU

@@ -43,6 +43,8 @@ ClassProblem<T> class_problem(const ConvProblem& c, int index, ConstBuffer dy, C
           m,
           c.c,
           depth,
+          kMmaAllSteps,
+          0,
           dx.as<T>() + parity_pixel(c, index, 0, 0),
           {g.places_h, g.places_w, std::int64_t{c.h} * c.w * c.c,
            std::int64_t{c.stride_h} * c.w * c.c, std::int64_t{c.stride_w} * c.c},
@@ -53,7 +55,6 @@ template <class T>
 void by_classes(Stream& stream, const MmaPlan& plan, ConstBuffer dy, ConstBuffer w, Buffer dx) {
   const ConvProblem& c = plan.problem;
   MmaArguments<TapRows<T, 16>, TapColumns<T, 16>, T, kClasses> arguments = {};
-  arguments.split_steps = 1 << 30;
   const int classes = parity_classes(c);
   int m = 0;
   for (int i = 0; i < classes; ++i) {
@@ -77,6 +78,8 @@ void input_gradient(Stream& stream, const MmaPlan& plan, ConstBuffer dy, ConstBu
                                                                        m,
                                                                        c.c,
                                                                        c.k,
+                                                                       kMmaAllSteps,
+                                                                       0,
                                                                        dx.as<T>(),
                                                                        {1, 1, c.c, 0, 0},
                                                                        nullptr});

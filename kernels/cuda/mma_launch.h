@@ -46,8 +46,7 @@ void with_tiles(MmaTiles tiles, Use use) {
 /// Computes one product as a whole.
 template <class T, class A, class B, class Out>
 void launch_mma(Stream& stream, MmaTiles tiles, const MmaProblem<A, B, Out>& problem) {
-  constexpr int kAllSteps = 1 << 30;
-  const MmaArguments<A, B, Out, 1> arguments = {{problem}, kAllSteps, 0};
+  const MmaArguments<A, B, Out, 1> arguments = {{problem}};
   with_tiles(tiles, [&]<class Tile>(Tile) {
     launch(mma_kernel<T, Tile, A, B, Out, 1>, mma_config<Tile>(problem.m, problem.n, 1, stream),
            arguments);

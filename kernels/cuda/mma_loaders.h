@@ -221,8 +221,8 @@ struct TapColumns {
   static constexpr bool kAlongK = false;
   static constexpr int kPiece = Piece;
   struct Params {
-    const T* data;              // of the first tap
-    std::int64_t filter_pitch;  // values of a filter
+    const T* data;     // of the first tap
+    int filter_pitch;  // values of a filter
     int filters, channels;
     int taps_h, taps_w;    // of the class
     int pitch_h, pitch_w;  // from one tap of the class to the next

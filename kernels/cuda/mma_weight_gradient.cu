@@ -30,10 +30,17 @@ void weight_gradient(Stream& stream, const MmaPlan& plan, const typename B::Para
   const ConvProblem& c = plan.problem;
   using A = DenseColumns<T, 16>;
   const int places = c.n * c.p * c.q, n = c.taps() * c.c;
-  const MmaArguments<A, B, float, 1> arguments = {
-      {{{dy.as<T>(), c.k, places, c.k}, b, c.k, n, places, to, {1, 1, n, 0, 0}, nullptr}},
-      plan.split.length / kMmaDepth<T>,
-      std::int64_t{c.k} * n};
+  const MmaProblem<A, B, float> problem = {{dy.as<T>(), c.k, places, c.k},
+                                           b,
+                                           c.k,
+                                           n,
+                                           places,
+                                           plan.split.length / kMmaDepth<T>,
+                                           std::int64_t{c.k} * n,
+                                           to,
+                                           {1, 1, n, 0, 0},
+                                           nullptr};
+  const MmaArguments<A, B, float, 1> arguments = {{problem}};
   with_square_tiles(plan.tiles, [&]<class Tile>(Tile) {
     launch(mma_kernel<T, Tile, A, B, float, 1>, mma_config<Tile>(c.k, n, plan.split.count, stream),
            arguments);
