@@ -16,10 +16,11 @@ bool on_host(const Device& device) {
   return device.type == DeviceType::cpu || device.type == DeviceType::ref;
 }
 
-/// Whether `layout` of `device` means the same in every process: those of weights are numbered as
-/// they come up.
+/// Whether `layout` of `device` means the same in every process: those of weights on a cpu are
+/// numbered as they come up. All devices of a run are of one kind.
 bool is_shared(LayoutId layout, const Device& device) {
-  return layout == kPlain || (device.type == DeviceType::cpu && cpu::is_activation_layout(layout));
+  if (layout == kPlain || !on_host(device)) return true;
+  return device.type == DeviceType::cpu && cpu::is_activation_layout(layout);
 }
 
 std::size_t stored_bytes(const Tensor& tensor) {
