@@ -37,7 +37,7 @@ void check_arrival(const Barrier& barrier, const Arrival& arrival) {
 
 void complete(BlockRunner& runner, Barrier& barrier) {
   Block& block = runner.block();
-  const bool whole = barrier.expected == block.size;
+  const bool whole = barrier.waiting.count() == block.size;
   if (whole) ++block.barriers;
   barrier.waiting.each([&](unsigned rank) {
     ++block.threads[rank].barriers;

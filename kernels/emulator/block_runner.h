@@ -72,8 +72,7 @@ class BlockRunner {
     unsigned expected = 0;  // 0: nobody has come yet
     unsigned arrived = 0;
     unsigned nonzero = 0;  // predicates
-    ThreadSet members;     // all that came, of whom `waiting` are released at the end
-    ThreadSet waiting;
+    ThreadSet waiting;     // those that came by sync
   };
   struct Collective {
     unsigned mask = 0, arrived = 0;

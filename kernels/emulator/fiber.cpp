@@ -17,6 +17,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
+#ifndef CONVOY_FIBER_UCONTEXT
 // Saves the registers that a call keeps on the stack, leaves its pointer in *save and goes on at
 // the stack pointer `load`, which an earlier call saved or prepare() made.
 extern "C" void convoy_switch_stack(void** save, void* load);
@@ -46,7 +47,7 @@ convoy_switch_stack:
 .size convoy_switch_stack, .-convoy_switch_stack
 .popsection
 )");
-#elif defined(__aarch64__)
+#else  // aarch64
 asm(R"(
 .pushsection .text
 .globl convoy_switch_stack
@@ -83,6 +84,7 @@ convoy_switch_stack:
 .popsection
 )");
 #endif
+#endif  // CONVOY_FIBER_UCONTEXT
 
 namespace convoy::emulator {
 namespace {
@@ -154,24 +156,24 @@ void Fiber::prepare() {
   shadow_ = __tsan_create_fiber(0);
 #endif
   std::byte* top = stack_ + stack_bytes_ - colour(number_);
-#if defined(__x86_64__)
+#ifdef CONVOY_FIBER_UCONTEXT
+  ::getcontext(&context_);
+  context_.uc_stack.ss_sp = stack_;
+  context_.uc_stack.ss_size = static_cast<std::size_t>(top - stack_);
+  context_.uc_link = nullptr;
+  ::makecontext(&context_, entry_, 0);
+#elif defined(__x86_64__)
   // As convoy_switch_stack() leaves it: six registers, the place to go on, and above that what
   // looks like the return address of entry's caller.
   auto** words = reinterpret_cast<void**>(top) - 8;
   std::memset(words, 0, 8 * sizeof(void*));
   words[6] = reinterpret_cast<void*>(entry_);
   stack_pointer_ = words;
-#elif defined(__aarch64__)
+#else
   auto** words = reinterpret_cast<void**>(top) - 20;
   std::memset(words, 0, 20 * sizeof(void*));
   words[11] = reinterpret_cast<void*>(entry_);  // x30
   stack_pointer_ = words;
-#else
-  ::getcontext(&context_);
-  context_.uc_stack.ss_sp = stack_;
-  context_.uc_stack.ss_size = static_cast<std::size_t>(top - stack_);
-  context_.uc_link = nullptr;
-  ::makecontext(&context_, entry_, 0);
 #endif
 }
 

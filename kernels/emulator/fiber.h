@@ -4,9 +4,13 @@
 
 #include <cstddef>
 
-#if !defined(__x86_64__) && !defined(__aarch64__)
-#include <ucontext.h>
+// Where the switch is not written by hand, or for tests of it, the C library's; some 50 times
+// slower.
+#if !defined(__x86_64__) && !defined(__aarch64__) && !defined(CONVOY_FIBER_UCONTEXT)
 #define CONVOY_FIBER_UCONTEXT 1
+#endif
+#ifdef CONVOY_FIBER_UCONTEXT
+#include <ucontext.h>
 #endif
 
 namespace convoy::emulator {

@@ -115,9 +115,21 @@ class Machine {
   }
 
   void run(const GridWork& work) {
+    Job job(work, options());
+    Observer* const observer = job.run.options.observer;
+    if (observer != nullptr) observer->grid_begin(work);
+    run(job);
+    if (observer != nullptr) observer->grid_end(work);
+    if (job.failure != nullptr) std::rethrow_exception(job.failure);
+  }
+
+ private:
+  Machine() {
+    if (const char* text = std::getenv("CONVOY_EMULATOR")) options_ = parse_machine_options(text);
+  }
+
+  void run(Job& job) {
     std::unique_lock lock(mutex_);
-    Job job(work, options_);
-    if (job.run.options.observer != nullptr) job.run.options.observer->grid_begin(work);
     const auto place = jobs_.insert(jobs_.end(), &job);
     if (job.blocks > 1) call_helpers();
     while (job.open()) {
@@ -126,13 +138,6 @@ class Machine {
     }
     changed_.wait(lock, [&] { return job.helpers == 0; });
     jobs_.erase(place);
-    if (job.run.options.observer != nullptr) job.run.options.observer->grid_end(work);
-    if (job.failure != nullptr) std::rethrow_exception(job.failure);
-  }
-
- private:
-  Machine() {
-    if (const char* text = std::getenv("CONVOY_EMULATOR")) options_ = parse_machine_options(text);
   }
 
   int limit() const {
@@ -165,8 +170,7 @@ class Machine {
     }
   }
 
-  // Takes blocks of the job until there are none. Grids of several streams share the threads: one
-  // that waits gets the next place.
+  // Takes blocks of the job until there are none.
   void run_blocks(Job& job, std::unique_lock<std::mutex>& lock) {
     ++running_;
     std::unique_ptr<BlockRunner> runner = idle_runner();
