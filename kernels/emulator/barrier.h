@@ -6,6 +6,7 @@
 
 namespace convoy::emulator {
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 /// Waits for all threads of the block. A fault if some end before or come from another place.
 void __syncthreads(machine::Site site = machine::Site::here());
 /// The same; returns for how many threads `predicate` is not 0.
@@ -18,5 +19,7 @@ int __syncthreads_or(int predicate, machine::Site site = machine::Site::here());
 void barrier_sync(int number, unsigned threads, machine::Site site = machine::Site::here());
 /// `bar.arrive`: counts the thread and lets it go on.
 void barrier_arrive(int number, unsigned threads, machine::Site site = machine::Site::here());
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // namespace convoy::emulator

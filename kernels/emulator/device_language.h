@@ -10,11 +10,13 @@
 #include "kernels/emulator/vector_types.h"
 #include "kernels/emulator/warp.h"
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 #define __global__
 #define __device__
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
+// NOLINTEND(bugprone-reserved-identifier)
 
 namespace convoy::emulator {
 

@@ -29,6 +29,7 @@ requires(std::is_arithmetic_v<A>&& std::is_arithmetic_v<B>) constexpr std::commo
   return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
 }
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 inline int __float_as_int(float x) {
   return std::bit_cast<int>(x);
 }
@@ -233,5 +234,7 @@ int clock();
 void __nanosleep(unsigned nanoseconds);
 /// Ends the kernel with an error.
 [[noreturn]] void __trap();
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // namespace convoy::emulator

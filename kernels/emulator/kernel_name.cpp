@@ -118,7 +118,7 @@ std::string look_up(const void* function) {
   module.address = reinterpret_cast<std::uintptr_t>(function);
   dl_iterate_phdr(match_module, &module);
   if (module.path.empty()) return fmt::format("kernel at {}", function);
-  const std::string mangled = find_symbol(MappedFile(module.path), module.address - module.base);
+  std::string mangled = find_symbol(MappedFile(module.path), module.address - module.base);
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> plain(
       abi::__cxa_demangle(mangled.c_str(), nullptr, nullptr, &status), &std::free);

@@ -105,6 +105,7 @@ T reduce(const char* what, unsigned mask, const Site& site, T value, Combine) {
 
 }  // namespace machine
 
+// NOLINTBEGIN(bugprone-reserved-identifier): the names are CUDA's.
 /// The value of lane `from` of this lane's group of `width`.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int from, int width = warpSize,
@@ -169,5 +170,7 @@ unsigned __reduce_or_sync(unsigned mask, unsigned value,
                           machine::Site site = machine::Site::here());
 unsigned __reduce_xor_sync(unsigned mask, unsigned value,
                            machine::Site site = machine::Site::here());
+
+// NOLINTEND(bugprone-reserved-identifier)
 
 }  // namespace convoy::emulator
