@@ -5,6 +5,7 @@
 
 #include "kernels/backends.h"
 #include "kernels/base/error.h"
+#include "kernels/base/graph.h"
 
 namespace convoy {
 namespace {
@@ -16,6 +17,14 @@ thread_local std::map<Device, Stream*> scoped_streams;
 
 void DeviceContext::set_tf32(bool allowed) {
   CONVOY_CHECK(!allowed, "{}: no tf32 here, which cuda:K and emu:K have", to_string(device()));
+}
+
+void DeviceContext::begin_capture(Stream&) {
+  CONVOY_FAIL(usage, "{}: no graphs here, which cuda:K and emu:K have", to_string(device()));
+}
+
+std::unique_ptr<Graph> DeviceContext::end_capture(Stream&) {
+  CONVOY_FAIL(usage, "{}: no graphs here, which cuda:K and emu:K have", to_string(device()));
 }
 
 DeviceContext& context(const Device& device) {

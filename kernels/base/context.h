@@ -13,6 +13,7 @@
 
 namespace convoy {
 
+class Graph;
 struct KernelTable;
 
 /// One device. Thread-safe.
@@ -46,6 +47,16 @@ class DeviceContext {
   virtual void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
   /// Queues a copy inside the device.
   virtual void copy(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+
+  /// Whether the next two calls work here.
+  virtual bool can_capture() const { return false; }
+  /// Work that is queued in `stream` from now on is recorded instead of run, until end_capture().
+  /// Nothing may be copied to or from the host, called there, or waited for. `usage` for the
+  /// default stream: the memory that captured work frees is kept for its stream, which should do
+  /// nothing else.
+  virtual void begin_capture(Stream& stream);
+  /// The work recorded since; throws, and ends the capture, if some of it cannot be.
+  virtual std::unique_ptr<Graph> end_capture(Stream& stream);
 };
 
 /// The context of `device`, opened on first use; `usage` where this build or machine lacks it.

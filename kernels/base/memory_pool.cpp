@@ -87,13 +87,14 @@ MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
                 to_string(device_), bytes);
   }
   const std::size_t least = std::max<std::size_t>(bytes, 1);
-  const std::size_t size = source_.give_back_block ? least : round_up(least, kAlignment);
+  const std::size_t size = whole_blocks() ? least : round_up(least, kAlignment);
   std::unique_lock lock(mutex_);
   ++statistics_.requests;
   if (stream) live_.insert(stream);
   collect_pending();
+  send_back_leaving(lock);
   check_cap(bytes, size);
-  Chunk* chunk = source_.give_back_block ? take_block(size, stream) : take_free(size, stream);
+  Chunk* chunk = take_free(size, stream);
   if (!chunk) chunk = take_segment(size, stream, lock);
   split(chunk, size);
   chunk->free = false;
@@ -125,7 +126,7 @@ MemoryPool::Chunk* MemoryPool::take_free(std::size_t bytes, Stream* stream) {
 
 MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
                                             std::unique_lock<std::mutex>& lock) {
-  const std::size_t size = round_up(bytes, kSmallSegment);
+  const std::size_t size = whole_blocks() ? bytes : round_up(bytes, kSmallSegment);
   ++statistics_.system_requests;
   void* data = source_.take(size);
   if (!data) {
@@ -139,24 +140,6 @@ MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
   statistics_.reserved += size;
   statistics_.peak_reserved = std::max(statistics_.peak_reserved, statistics_.reserved);
   return new Chunk{static_cast<std::byte*>(data), size, stream, true, nullptr, nullptr};
-}
-
-MemoryPool::Chunk* MemoryPool::take_block(std::size_t bytes, Stream* stream) {
-  ++statistics_.system_requests;
-  void* data = source_.take(bytes);
-  if (!data) {
-    CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, the system gives no more than {}",
-                to_string(device_), bytes, statistics_.reserved);
-  }
-  statistics_.reserved += bytes;
-  statistics_.peak_reserved = std::max(statistics_.peak_reserved, statistics_.reserved);
-  return new Chunk{static_cast<std::byte*>(data), bytes, stream, false, nullptr, nullptr};
-}
-
-void MemoryPool::give_back_block(Chunk* chunk) {
-  source_.give_back_block(chunk->data, chunk->stream);
-  statistics_.reserved -= chunk->bytes;
-  delete chunk;
 }
 
 void MemoryPool::split(Chunk* chunk, std::size_t bytes) {
@@ -183,7 +166,7 @@ MemoryPool::Chunk* MemoryPool::merge(Chunk* left, Chunk* right) {
 }
 
 void MemoryPool::release(Chunk* chunk, std::vector<Event> events) {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   statistics_.in_use -= chunk->bytes;
   const bool pending =
       std::any_of(events.begin(), events.end(), [](const Event& event) { return !event.done(); });
@@ -192,11 +175,43 @@ void MemoryPool::release(Chunk* chunk, std::vector<Event> events) {
     return;
   }
   make_free(chunk);
+  send_back_leaving(lock);
+}
+
+void MemoryPool::send_back_leaving(std::unique_lock<std::mutex>& lock) {
+  std::vector<Chunk*> of_nobody;
+  std::erase_if(leaving_, [&](Chunk* chunk) {
+    if (held_.contains(chunk->stream)) return false;
+    if (!live_.contains(chunk->stream)) {
+      of_nobody.push_back(chunk);
+      return true;
+    }
+    if (!source_.give_back_block(chunk->data, chunk->stream)) return false;
+    statistics_.reserved -= chunk->bytes;
+    delete chunk;
+    return true;
+  });
+  // Without the lock: the system may wait for streams whose work releases blocks.
+  if (of_nobody.empty()) return;
+  lock.unlock();
+  const auto staying = std::partition(of_nobody.begin(), of_nobody.end(), [this](Chunk* chunk) {
+    return source_.give_back_block(chunk->data, nullptr);
+  });
+  lock.lock();
+  leaving_.insert(leaving_.end(), staying, of_nobody.end());
+  forget(std::vector<Chunk*>(of_nobody.begin(), staying));
+}
+
+void MemoryPool::forget(const std::vector<Chunk*>& chunks) {
+  for (Chunk* chunk : chunks) {
+    statistics_.reserved -= chunk->bytes;
+    delete chunk;
+  }
 }
 
 void MemoryPool::make_free(Chunk* chunk) {
+  if (whole_blocks()) return leaving_.push_back(chunk);
   if (!live_.contains(chunk->stream)) chunk->stream = nullptr;
-  if (source_.give_back_block) return give_back_block(chunk);
   FreeList& list = free_[chunk->stream];
   auto joins = [chunk](Chunk* other) {
     return other && other->free && other->stream == chunk->stream;
@@ -210,6 +225,19 @@ void MemoryPool::make_free(Chunk* chunk) {
     chunk = merge(chunk->previous, chunk);
   }
   insert_free(chunk);
+}
+
+void MemoryPool::hold(Stream* stream) {
+  std::lock_guard lock(mutex_);
+  held_.insert(stream);
+}
+
+void MemoryPool::let_go(Stream* stream) {
+  std::lock_guard lock(mutex_);
+  const auto found = held_.find(stream);
+  CONVOY_DCHECK(found != held_.end(), "{}: let_go() of a stream that holds nothing",
+                to_string(device_));
+  held_.erase(found);
 }
 
 void MemoryPool::retire(Stream* stream) {
@@ -255,9 +283,11 @@ void MemoryPool::trim() {
 }
 
 void MemoryPool::trim(std::unique_lock<std::mutex>& lock) {
+  send_back_leaving(lock);
   std::vector<Chunk*> whole;
   std::vector<Event> last_uses;
   for (auto& [stream, list] : free_) {
+    if (held_.contains(stream)) continue;
     const std::size_t before = whole.size();
     std::copy_if(list.begin(), list.end(), std::back_inserter(whole),
                  [](const Chunk* chunk) { return !chunk->previous && !chunk->next; });
@@ -268,12 +298,10 @@ void MemoryPool::trim(std::unique_lock<std::mutex>& lock) {
   // That work may release blocks itself: wait for it without the lock.
   lock.unlock();
   for (const Event& event : last_uses) event.wait();
+  // Nor with it here: the system may wait for all streams.
+  for (const Chunk* chunk : whole) source_.give_back(chunk->data, chunk->bytes);
   lock.lock();
-  for (Chunk* chunk : whole) {
-    source_.give_back(chunk->data, chunk->bytes);
-    statistics_.reserved -= chunk->bytes;
-    delete chunk;
-  }
+  forget(whole);
 }
 
 }  // namespace convoy

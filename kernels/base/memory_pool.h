@@ -39,8 +39,9 @@ class MemoryPool {
     std::function<void*(std::size_t bytes)> take;  // null if there is none
     std::function<void(void* data, std::size_t bytes)> give_back;
     /// Set: each block is taken by itself, with the very bytes asked for, and goes back by this,
-    /// after the work that `stream` has by then (null: that is over). For checks of accesses.
-    std::function<void(void* data, Stream* stream)> give_back_block = {};
+    /// after the work that `stream` has by then (null: that is over); false if that must be tried
+    /// again later. For checks of accesses.
+    std::function<bool(void* data, Stream* stream)> give_back_block = {};
   };
 
   /// Memory of one owner; returns to the pool when destroyed. Move-only.
@@ -78,6 +79,9 @@ class MemoryPool {
   void reset_peak();
   /// Gives memory that no block holds back to the system. Waits for the streams that used it.
   void trim();
+  /// What `stream` has freed stays its own until as many calls of let_go(): captured work uses it.
+  void hold(Stream* stream);
+  void let_go(Stream* stream);
   /// `stream` has finished and goes: what it has freed is anybody's.
   void retire(Stream* stream);
 
@@ -91,12 +95,13 @@ class MemoryPool {
 
   void release(Chunk* chunk, std::vector<Event> events);
   void collect_pending();
+  bool whole_blocks() const { return source_.give_back_block != nullptr; }
+  void send_back_leaving(std::unique_lock<std::mutex>& lock);
+  void forget(const std::vector<Chunk*>& chunks);
   void make_free(Chunk* chunk);
   void insert_free(Chunk* chunk);
   Chunk* take_free(std::size_t bytes, Stream* stream);
   Chunk* take_segment(std::size_t bytes, Stream* stream, std::unique_lock<std::mutex>& lock);
-  Chunk* take_block(std::size_t bytes, Stream* stream);
-  void give_back_block(Chunk* chunk);
   void split(Chunk* chunk, std::size_t bytes);
   Chunk* merge(Chunk* left, Chunk* right);
   void trim(std::unique_lock<std::mutex>& lock);
@@ -113,8 +118,10 @@ class MemoryPool {
   std::size_t cap_ = 0;
   MemoryStatistics statistics_;
   std::set<Stream*> live_;
+  std::multiset<Stream*> held_;
   std::map<Stream*, FreeList> free_;  // null: of streams that are gone
   std::vector<Pending> pending_;
+  std::vector<Chunk*> leaving_;  // of whole blocks: on their way back to the system
 };
 
 }  // namespace convoy

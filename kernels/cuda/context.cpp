@@ -6,6 +6,7 @@
 
 #include "kernels/backends.h"
 #include "kernels/base/error.h"
+#include "kernels/cuda/graph.h"
 #include "kernels/cuda/runtime_extras.h"
 #include "kernels/cuda/stream.h"
 
@@ -30,6 +31,17 @@ void* take(int ordinal, std::size_t bytes) {
   return data;
 }
 
+// False in host functions of streams, which may not free memory.
+bool give_back_block(int ordinal, void* data, Stream* stream) {
+  if (cudaSetDevice(ordinal) == cudaErrorNotPermitted) return false;
+  if (stream) {
+    cudaFreeAsync(data, gpu(*stream).handle());
+  } else {
+    cudaFree(data);
+  }
+  return true;
+}
+
 MemoryPool::Source memory_of(int ordinal) {
   MemoryPool::Source source = {[ordinal](std::size_t bytes) { return take(ordinal, bytes); },
                                [ordinal](void* data, std::size_t) {
@@ -38,12 +50,7 @@ MemoryPool::Source memory_of(int ordinal) {
                                }};
   if (wants_whole_blocks()) {
     source.give_back_block = [ordinal](void* data, Stream* stream) {
-      cudaSetDevice(ordinal);
-      if (stream) {
-        cudaFreeAsync(data, handle(*stream));
-      } else {
-        cudaFree(data);
-      }
+      return give_back_block(ordinal, data, stream);
     };
   }
   return source;
@@ -114,6 +121,17 @@ void GpuContext::copy(Stream& stream, void* target, const void* source, std::siz
   on.begin_span("copy");
   check(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, on.handle()));
   on.end_span();
+}
+
+void GpuContext::begin_capture(Stream& stream) {
+  CONVOY_CHECK(&stream != default_stream_.get(),
+               "{}: the default stream cannot be captured, only one for that alone",
+               to_string(device()));
+  CONVOY_GPU::begin_capture(gpu(stream));
+}
+
+std::unique_ptr<Graph> GpuContext::end_capture(Stream& stream) {
+  return std::make_unique<GpuGraph>(gpu(stream));
 }
 
 int count() {

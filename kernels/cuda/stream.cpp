@@ -132,10 +132,17 @@ void* GpuStream::scratch(std::size_t bytes) {
   // Queued work may still use the old block: the pool hands it out again in stream order only.
   // With checks each user gets its own, so that what it leaves or exceeds is seen.
   if (!scratch_ || bytes > scratch_->bytes() || wants_whole_blocks()) {
+    if (scratch_ && capturing()) outgrown_.push_back(scratch_);
     scratch_.reset();
     scratch_ = std::make_shared<MemoryPool::Block>(device_.memory.allocate(bytes, this));
   }
   return scratch_->data();
+}
+
+std::vector<std::shared_ptr<MemoryPool::Block>> GpuStream::take_captured_scratch() {
+  std::vector<std::shared_ptr<MemoryPool::Block>> used = std::exchange(outgrown_, {});
+  if (scratch_) used.push_back(scratch_);
+  return used;
 }
 
 cudaEvent_t GpuStream::record_time() {

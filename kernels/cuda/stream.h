@@ -33,6 +33,8 @@ class GpuStream final : public Stream {
   GpuDevice& gpu() const { return device_; }
   DeviceFailure* failure() const { return failure_; }
   bool capturing() const;
+  /// Scratch memory that the capture so far has used, for its graph to keep.
+  std::vector<std::shared_ptr<MemoryPool::Block>> take_captured_scratch();
 
   /// Begin and end of a kernel or copy, for the recorder. `kernel` lives as long as the program.
   void begin_span(const char* kernel);
@@ -56,6 +58,7 @@ class GpuStream final : public Stream {
   cudaStream_t stream_ = nullptr;
   DeviceFailure* failure_ = nullptr;  // pinned memory: read here, written by kernels
   std::shared_ptr<MemoryPool::Block> scratch_;
+  std::vector<std::shared_ptr<MemoryPool::Block>> outgrown_;  // by a capture that goes on
   std::shared_ptr<HostCalls> host_calls_;
   std::shared_ptr<StreamRecorder> recorder_;
   std::vector<Span> spans_;

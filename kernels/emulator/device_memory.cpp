@@ -75,17 +75,15 @@ std::string owner_name(int owner) {
 
 std::string describe_pointer(const void* pointer) {
   const int owner = owner_of(pointer);
+  if (owner == kNoOwner) return owner_name(owner);
   const std::optional<Allocation> found = lookup(pointer);
-  if (!found) {
-    return (owner == kNoOwner ? "" : "no allocation of ") + owner_name(owner);
-  }
-  const auto* const byte = static_cast<const std::byte*>(pointer);
-  const auto offset = byte - found->data;
+  if (!found) return "no allocation of " + owner_name(owner);
+  const auto offset = static_cast<const std::byte*>(pointer) - found->data;
   const auto size = static_cast<std::ptrdiff_t>(found->bytes);
-  std::string place = fmt::format("byte {}", offset);
+  std::string place = fmt::format("byte {} of", offset);
   if (offset < 0) place = fmt::format("{} bytes before", -offset);
-  if (offset >= size) place = fmt::format("{} bytes past the end", offset - size);
-  return fmt::format("{} of {}allocation {} of {} ({} bytes)", place, found->freed ? "freed " : "",
+  if (offset >= size) place = fmt::format("{} bytes past the end of", offset - size);
+  return fmt::format("{} {}allocation {} of {} ({} bytes)", place, found->freed ? "freed " : "",
                      found->number, owner_name(owner), found->bytes);
 }
 

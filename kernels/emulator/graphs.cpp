@@ -225,7 +225,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
   const auto graph = handles<EmulatedGraphExec>().find(exec);
+  const auto on = handles<EmulatedStream>().find(stream);
   if (!graph) return note(cudaErrorInvalidValue);
+  if (!on) return note(cudaErrorInvalidResourceHandle);
+  if (const cudaError_t refused = refuse_in_capture(*on); refused != cudaSuccess) {
+    return note(refused);
+  }
   // Nodes were added after those that they wait for, so their order is one that the edges allow.
   return note(queue_work(stream, {[graph] {
                            for (const GraphNode& node : graph->nodes) node.work();

@@ -6,7 +6,9 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
+#include "kernels/emulator/argument_pointers.h"
 #include "kernels/emulator/runtime_api.h"
 #include "kernels/emulator/vector_types.h"
 
@@ -26,6 +28,7 @@ struct GridWork {
   int device = 0;
   std::string kernel;  ///< for messages: "convoy::emulator::scale_kernel<float>"
   std::function<void()> thread;
+  std::vector<ArgumentPointer> pointers = {};  ///< among the arguments; where nobody looked, none
 };
 
 /// What a GPU would raise for a kernel that runs wrong; sticky for its device.

@@ -28,6 +28,7 @@ GridWork grid_work(void (*kernel)(Parameters...), const LaunchConfig& config,
   GridWork work;
   work.config = config;
   work.kernel = machine::kernel_name(reinterpret_cast<const void*>(kernel));
+  (collect_pointers(static_cast<Parameters>(arguments), work.pointers), ...);
   work.thread = [kernel, ... copies = static_cast<Parameters>(arguments)] {
     call<Parameters...>(kernel, copies...);
   };

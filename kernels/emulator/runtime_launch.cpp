@@ -36,6 +36,18 @@ std::string describe(const GridWork& work) {
                      how.block.z, how.shared_bytes);
 }
 
+// Memory may have gone between the launch and its turn in the stream.
+void run_if_memory_lives(const GridWork& work) {
+  const std::string problem = pointer_problem(work.device, work.pointers);
+  if (problem.empty()) return run_grid(work);
+  throw DeviceFault(cudaErrorIllegalAddress, fmt::format("{}: it got {}", work.kernel, problem));
+}
+
+cudaError_t check_pointers(const GridWork& work) {
+  std::string problem = pointer_problem(work.device, work.pointers);
+  return problem.empty() ? cudaSuccess : fail(cudaErrorIllegalAddress, std::move(problem));
+}
+
 }  // namespace
 
 void queue_grid(GridWork work) {
@@ -43,9 +55,10 @@ void queue_grid(GridWork work) {
   const std::string what = describe(work);
   const cudaStream_t stream = work.config.stream;
   cudaError_t error = check_launch(work.config);
+  if (error == cudaSuccess) error = check_pointers(work);
   if (error == cudaSuccess) {
     auto grid = std::make_shared<const GridWork>(std::move(work));
-    error = queue_work(stream, {[grid] { run_grid(*grid); }}, true);
+    error = queue_work(stream, {[grid] { run_if_memory_lives(*grid); }}, true);
   }
   if (note(error) == cudaSuccess) return;
   const std::string detail = failure_detail();

@@ -79,6 +79,7 @@ cudaError_t ask_event(cudaEvent_t event, bool wait) {
   const auto in = find(event);
   if (!in) return cudaErrorInvalidResourceHandle;
   if (const cudaError_t refused = refuse_captured(*in); refused != cudaSuccess) return refused;
+  if (const cudaError_t refused = refuse_while_capturing(); refused != cudaSuccess) return refused;
   const auto point = point_of(*in);
   if (point && wait) point->wait();
   if (point && !point->reached()) return cudaErrorNotReady;

@@ -300,6 +300,7 @@ TEST_CASE("memory_pool: blocks that are allocations of their own go back in stre
   source.give_back_block = [&](void* data, Stream* stream) {
     given_back.push_back(stream);
     std::free(data);
+    return true;
   };
   MemoryPool pool("ref:0", source);
   auto stream = std::make_unique<HostStream>("ref:0", pool, nullptr);
@@ -317,6 +318,56 @@ TEST_CASE("memory_pool: blocks that are allocations of their own go back in stre
   system.limit = 0;
   expect_error(ErrorKind::resource, {"ref:0", "7 bytes asked for"},
                [&] { pool.allocate(7, nullptr); });
+}
+
+TEST_CASE("memory_pool: what a stream has freed is not trimmed while captured work may use it") {
+  Fixture f;
+  void* const data = f.take(1000).data();
+  f.pool.hold(f.stream.get());
+  f.pool.hold(f.stream.get());
+  f.pool.let_go(f.stream.get());
+  f.pool.trim();
+  CHECK(f.pool.statistics().reserved == 2 * kMiB);
+  CHECK(f.take(1000).data() == data);
+  f.pool.let_go(f.stream.get());
+  f.pool.trim();
+  CHECK(f.pool.statistics().reserved == 0);
+  expect_error(ErrorKind::internal, {"ref:0"}, [&] { f.pool.let_go(f.stream.get()); });
+}
+
+TEST_CASE("memory_pool: what cannot go back, or must not yet, goes later") {
+  System system;
+  std::vector<void*> given_back;
+  bool permitted = false;
+  MemoryPool::Source source = system.source();
+  source.give_back_block = [&](void* data, Stream*) {
+    if (permitted) given_back.push_back(data);
+    if (permitted) std::free(data);
+    return permitted;
+  };
+  MemoryPool pool("ref:0", source);
+  auto stream = std::make_unique<HostStream>("ref:0", pool, nullptr);
+  MemoryPool::Block first = pool.allocate(5, stream.get());
+  void* const first_data = first.data();
+  drop(std::move(first));
+  CHECK(given_back.empty());
+  permitted = true;
+  pool.hold(stream.get());
+  MemoryPool::Block second = pool.allocate(7, stream.get());
+  void* const second_data = second.data();
+  CHECK(given_back.empty());
+  pool.let_go(stream.get());
+  drop(std::move(second));
+  CHECK(given_back == std::vector<void*>{first_data, second_data});
+  MemoryPool::Block third = pool.allocate(9, stream.get());
+  stream.reset();
+  permitted = false;
+  drop(std::move(third));
+  CHECK(pool.statistics().reserved == 9);
+  permitted = true;
+  pool.trim();
+  CHECK(pool.statistics().reserved == 0);
+  CHECK(given_back.size() == 3);
 }
 
 }  // namespace convoy::testing
