@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "bench/device_all_reduce.h"
 #include "bench/median.h"
 #include "comm/mpi_library.h"
 #include "kernels/base/error.h"
@@ -58,6 +60,9 @@ class PinnedThread {
 struct Implementation {
   const char* name;
   HostAllReduce run;
+  /// Of values that do not lie where `run` works.
+  std::function<void(const float* values, std::int64_t count)> fill;
+  std::function<void(float* values, std::int64_t count)> fetch;
 };
 
 /// What one worker does.
@@ -89,10 +94,12 @@ class Worker {
     const auto count = static_cast<std::int64_t>(values_.size());
     const int rank = communicator_.rank();
     for (std::int64_t i = 0; i < count; ++i) values_[i] = value_of(i, round, rank);
+    if (implementation.fill) implementation.fill(values_.data(), count);
     communicator_.barrier();
     const Clock::time_point start = Clock::now();
     implementation.run(values_.data(), values_.data(), count, DType::f32, Reduction::sum);
     const std::chrono::duration<double> seconds = Clock::now() - start;
+    if (implementation.fetch) implementation.fetch(values_.data(), count);
     check(implementation, round);
     return seconds.count();
   }
@@ -156,12 +163,23 @@ class FirstFailure {
 std::vector<Implementation> implementations_of(HostCommunicator& communicator,
                                                const std::optional<HostAllReduce>& library) {
   std::vector<Implementation> found = {
-      {"ring", [&communicator](const void* in, void* out, std::int64_t count, DType dtype,
-                               Reduction reduction) {
+      {"ring",
+       [&communicator](const void* in, void* out, std::int64_t count, DType dtype,
+                       Reduction reduction) {
          communicator.all_reduce_now(in, out, count, dtype, reduction);
-       }}};
-  if (library) found.push_back({"mpi", *library});
+       },
+       {},
+       {}}};
+  if (library) found.push_back({"mpi", *library, {}, {}});
   return found;
+}
+
+std::vector<Implementation> implementation_on(DeviceAllReduce& device) {
+  return {
+      {"nccl",
+       [&device](const void*, void*, std::int64_t count, DType, Reduction) { device.run(count); },
+       [&device](const float* values, std::int64_t count) { device.fill(values, count); },
+       [&device](float* values, std::int64_t count) { device.fetch(values, count); }}};
 }
 
 /// MPI's own all-reduce joins processes: it does the same work where each has one worker.
@@ -193,7 +211,10 @@ std::vector<AllReduceBenchRow> bench_all_reduce(Group& group,
     try {
       const PinnedThread pinned(group.first_on_host() + local);
       HostCommunicator& communicator = group.worker(local);
-      const auto implementations = implementations_of(communicator, library);
+      std::optional<DeviceAllReduce> device;
+      if (!options.gpus.empty()) device.emplace(communicator, options.gpus.at(local));
+      const auto implementations =
+          device ? implementation_on(*device) : implementations_of(communicator, library);
       Worker worker(communicator, implementations);
       for (std::int64_t bytes : options.bytes) {
         for (AllReduceBenchRow& row : worker.measure(bytes, options.repeats)) {

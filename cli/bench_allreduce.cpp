@@ -1,4 +1,5 @@
-// `bench allreduce`: our all-reduce beside the MPI library's, in lines of JSON or a table.
+// `bench allreduce`: our all-reduce beside the MPI library's, or NCCL's between GPUs, in lines of
+// JSON or a table.
 #include <fmt/format.h>
 
 #include "bench/allreduce.h"
@@ -6,25 +7,36 @@
 #include "cli/job_group.h"
 #include "cli/json_lines.h"
 #include "cli/setup.h"
+#include "comm/nccl_devices.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
 
 namespace convoy::cli {
 namespace {
 
-void check_devices(const Settings& settings) {
+// Empty where there are none. A run measures one kind of memory.
+std::vector<Device> gpus_of(const Settings& settings) {
+  std::vector<Device> gpus;
   for (const std::string& name : settings.devices) {
-    const DeviceType type = Device(name).type;
-    CONVOY_CHECK(type == DeviceType::cpu || type == DeviceType::ref,
-                 "--devices {}: bench allreduce adds in this machine's memory, expected cpu or ref",
-                 name);
+    if (is_gpu(Device(name))) gpus.emplace_back(name);
   }
+  CONVOY_CHECK(gpus.empty() || gpus.size() == settings.devices.size(),
+               "--devices {}: bench allreduce takes GPUs or other devices, not both",
+               fmt::join(settings.devices, ","));
+  CONVOY_CHECK(gpus.empty() || settings.comm == "auto" || settings.comm == "nccl",
+               "--comm {}: bench allreduce adds over NCCL between GPUs, expected auto or nccl",
+               settings.comm);
+  CONVOY_CHECK(!gpus.empty() || settings.comm != "nccl",
+               "--comm nccl: {} is no GPU, expected --devices cuda:K or emu:K",
+               settings.devices.front());
+  return gpus;
 }
 
 AllReduceBenchOptions bench_options(const Options& options) {
   AllReduceBenchOptions bench;
   if (!options.bytes.empty()) bench.bytes = options.bytes;
   bench.repeats = options.repeats.value_or(bench.repeats);
+  bench.gpus = gpus_of(options.settings);
   bench.check();
   return bench;
 }
@@ -63,7 +75,6 @@ void print_table(const std::vector<AllReduceBenchRow>& rows) {
 
 int run_bench_allreduce(Options& options) {
   const AllReduceBenchOptions bench = bench_options(options);
-  check_devices(options.settings);
   const auto group = convoy::Group::make(discover_world(), group_options(options.settings));
   const auto rows = bench_all_reduce(*group, bench);
   if (group->first_rank() != 0) return 0;

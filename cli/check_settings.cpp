@@ -7,6 +7,7 @@
 #include "cli/read_options.h"
 #include "cli/setup.h"
 #include "cli/value.h"
+#include "comm/nccl_devices.h"
 #include "engine/train/defaults.h"
 #include "engine/train/setup.h"
 #include "kernels/base/device.h"
@@ -35,8 +36,10 @@ void check_layout(const Settings& settings) {
   CONVOY_CHECK(settings.cut == "auto" || settings.stages != "1",
                "--cut {}: one stage has no cut; say how many there are with --stages",
                settings.cut);
-  CONVOY_CHECK(settings.comm != "nccl",
-               "--comm nccl is not in this build yet, expected auto, thread or mpi");
+  for (const std::string& name : settings.devices) {
+    CONVOY_CHECK(settings.comm != "nccl" || is_gpu(Device(name)),
+                 "--comm nccl: {} is no GPU, expected --devices cuda:K or emu:K", name);
+  }
   CONVOY_CHECK(!(settings.micro_batch_size && settings.micro_batches),
                "--micro-batch-size {} and --micro-batches {} exclude each other",
                settings.micro_batch_size.value_or(0), settings.micro_batches.value_or(0));

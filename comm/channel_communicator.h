@@ -45,6 +45,7 @@ class ChannelCommunicator final : public HostCommunicator {
   void receive_aside(void* values, std::size_t bytes, int peer, int tag,
                      const SideWait& wait) override;
   ProgressBoard* board() const override { return options_.board; }
+  std::shared_ptr<AbortFlag> abort_flag() const override { return abort_; }
   void barrier() override;
   /// The splits of one worker must not run at the same time.
   std::unique_ptr<HostCommunicator> split_host(int color, int key) override;

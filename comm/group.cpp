@@ -113,11 +113,10 @@ GroupParts thread_parts(const World& world, const GroupOptions& options) {
 }
 
 std::string resolved_backend(const World& world, const std::string& backend) {
-  if (backend == "auto") return world.size == 1 ? "thread" : "mpi";
-  CONVOY_CHECK(backend == "thread" || backend == "mpi" || backend == "nccl",
+  CONVOY_CHECK(backend == "auto" || backend == "thread" || backend == "mpi" || backend == "nccl",
                "comm '{}', expected auto, thread, mpi or nccl", backend);
-  CONVOY_CHECK(backend != "nccl", "comm nccl: not in this build");
-  return backend;
+  if (backend == "thread" || backend == "mpi") return backend;
+  return world.size == 1 ? "thread" : "mpi";
 }
 
 }  // namespace

@@ -14,10 +14,11 @@
 namespace convoy {
 
 struct GroupOptions {
-  std::string backend = "auto";  ///< auto, thread, mpi, nccl
-  double timeout = 60;           ///< seconds: for the meeting, and for a rank that stands still
-  int local_workers = 1;         ///< of this process; processes may differ
-  std::string iface;             ///< network interface for what is not MPI's; empty: chosen
+  /// auto, thread, mpi; nccl is the same as auto: the host's part of it, see comm/nccl_devices.h.
+  std::string backend = "auto";
+  double timeout = 60;    ///< seconds: for the meeting, and for a rank that stands still
+  int local_workers = 1;  ///< of this process; processes may differ
+  std::string iface;      ///< network interface for what is not MPI's; empty: chosen
   ReduceOrder order = ReduceOrder::ranks;
   bool shared_memory = true;  ///< for collectives between processes of a host; else MPI's messages
   /// Ends the process (or tells its user) when a rank is dead, stuck or has failed. Called once,

@@ -1,9 +1,11 @@
-// A communicator whose buffers lie in this machine's memory. Its work is done by blocking calls;
-// those of Communicator run them in stream order.
+// A communicator that moves this machine's memory. Its work is done by blocking calls; those of
+// Communicator run them in stream order. Buffers of a GPU are copied to this memory and back by the
+// calling thread, which waits for the other ranks: correct, and slower than NCCL.
 #pragma once
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -34,6 +36,8 @@ class HostCommunicator : public Communicator {
                              const SideWait& wait) = 0;
   /// Where the worker's waits are noted; may be null.
   virtual ProgressBoard* board() const = 0;
+  /// Raised by abort(), and by whatever ends the group.
+  virtual std::shared_ptr<AbortFlag> abort_flag() const = 0;
   /// split() with the type that it has.
   virtual std::unique_ptr<HostCommunicator> split_host(int color, int key) = 0;
 

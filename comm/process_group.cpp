@@ -15,6 +15,12 @@
 namespace convoy {
 namespace {
 
+void check_backend(const std::string& backend) {
+  CONVOY_CHECK(backend != "nccl",
+               "init_process_group: nccl joins GPUs, and workers have cpu devices here: join with "
+               "auto, then give DistributedDataParallel a make_nccl_communicator()");
+}
+
 /// What the workers of a process agree on when they join.
 struct Terms {
   std::string backend;
@@ -231,6 +237,7 @@ void run_worker(const std::function<void(int)>& fn, const std::shared_ptr<Team>&
 }  // namespace
 
 void init_process_group(const std::string& backend, double timeout) {
+  check_backend(backend);
   Worker& worker = this_worker();
   CONVOY_CHECK(!worker.group, "init_process_group: this worker has joined already");
   if (!worker.team) worker.team = std::make_shared<Team>(1);

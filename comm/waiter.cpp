@@ -27,6 +27,13 @@ void AbortFlag::raise(const Error& why) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!why_) why_ = why;
   raised_.store(true, std::memory_order_release);
+  changed_.notify_all();
+}
+
+bool AbortFlag::wait_for(double seconds) const {
+  std::unique_lock<std::mutex> lock(mutex_);
+  return changed_.wait_for(lock, std::chrono::duration<double>(seconds),
+                           [this] { return why_.has_value(); });
 }
 
 Error AbortFlag::error() const {

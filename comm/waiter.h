@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <typeindex>
 
 #include "comm/progress.h"
 #include "kernels/base/error.h"
@@ -22,11 +24,25 @@ class AbortFlag {
   /// The error; raised() must hold.
   Error error() const;
   [[noreturn]] void rethrow() const { throw error(); }
+  /// Waits until it is raised, at most for `seconds`; whether it is.
+  bool wait_for(double seconds) const;
+  /// What watches for the flag in this process, one of each type: made by `make` where there is
+  /// none.
+  template <class T, class Make>
+  std::shared_ptr<T> companion(Make&& make) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::weak_ptr<void>& known = companions_[typeid(T)];
+    auto found = std::static_pointer_cast<T>(known.lock());
+    if (!found) known = found = make();
+    return found;
+  }
 
  private:
   std::atomic<bool> raised_{false};
   mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
   std::optional<Error> why_;
+  std::map<std::type_index, std::weak_ptr<void>> companions_;
 };
 
 /// The waits of a thread that works beside a worker's own: it sleeps longer and longer between

@@ -133,9 +133,10 @@ void Reducer::make_lanes(const ReducerOptions& options) {
                         to_string(parameter.shape()), lane);
   }
   check_agreement("parameter", text);
+  Communicator& gradients = options.gradients ? *options.gradients : *control_;
   for (NamedTensors& of_lane : members) {
     lanes_.push_back(std::make_unique<ReduceLane>(
-        std::move(of_lane), control_->split(0, control_->rank()), options.buckets));
+        std::move(of_lane), gradients.split(0, gradients.rank()), options.buckets));
   }
 }
 

@@ -27,6 +27,8 @@ struct ReducerOptions {
   /// A parameter may be without a gradient: zeros stand for it, and where no rank has one its
   /// gradient stays undefined. Otherwise that is `usage` on all ranks.
   bool allow_unused = false;
+  /// Sums gradients; null: the communicator that carries all else does that too. Of the same ranks.
+  Communicator* gradients = nullptr;
 };
 
 /// The weight of this rank's gradients: they count `weight` / (sum of `part` over the ranks).

@@ -1,7 +1,10 @@
 // From a job to the workers that carry it out: one alone, or a pipeline of any layout.
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 
+#include "comm/nccl_devices.h"
 #include "engine/nn/layers.h"
 #include "engine/train/defaults.h"
 #include "engine/train/local_runner.h"
@@ -95,6 +98,21 @@ std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts) {
                                        parts.options);
 }
 
+}  // namespace
+
+bool uses_nccl(const Settings& settings, const Ranks& ranks) {
+  bool others = false;
+  for (const std::string& name : settings.devices) others = others || !is_gpu(Device(name));
+  others = ranks.any(others);
+  CONVOY_CHECK(settings.comm != "nccl" || !others,
+               "--comm nccl: not all devices of all processes are GPUs: {} of this one",
+               fmt::join(settings.devices, ","));
+  const bool wanted = settings.comm == "nccl" || settings.comm == "auto";
+  return wanted && !others && ranks.replicas() > 1;
+}
+
+namespace {
+
 PipelineOptions pipeline_options(const TrainingJob& job, const Settings& settings,
                                  const Ranks& ranks) {
   const Network& network = *job.network;
@@ -105,6 +123,8 @@ PipelineOptions pipeline_options(const TrainingJob& job, const Settings& setting
                                         : Shape{1, network.in(), job.image_size, job.image_size};
   options.division = division_of(settings, ranks.replicas());
   options.buckets = job.buckets;
+  options.nccl = uses_nccl(settings, ranks);
+  options.comm_timeout = settings.comm_timeout;
   if (ranks.layout().stages() == 1) return options;
   options.schedule.name = settings.schedule;
   options.schedule.warm_up = job.warm_up;

@@ -30,6 +30,8 @@ PipelineSetup setup_of(const std::vector<WorkerParts>& workers, const PipelineOp
   setup.together = options.division.together;
   setup.buckets = options.buckets;
   setup.slots = options.slots;
+  setup.nccl = options.nccl;
+  setup.timeout = options.comm_timeout;
   return setup;
 }
 

@@ -27,7 +27,9 @@ struct PipelineOptions {
   Division division;      ///< how a batch is divided; its rule is that of the workers
   ScheduleOptions schedule;
   BucketLimits buckets;
-  int slots = 2;  ///< messages that a link holds at either end
+  int slots = 2;      ///< messages that a link holds at either end
+  bool nccl = false;  ///< gradients and batch norms over NCCL
+  double comm_timeout = 60;
 };
 
 class PipelineRunner : public StepRunner {

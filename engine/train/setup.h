@@ -45,6 +45,11 @@ Ranks ranks_of(const TrainingJob& job);
 /// How `replicas` replicas divide a batch. One replica alone makes `sync` the same as `micro`.
 Division division_of(const Settings& settings, int replicas);
 
+/// Whether gradients are added over NCCL: where there are replicas and all devices of all processes
+/// are GPUs, unless settings.comm names another way. Collective. `usage` for nccl and other
+/// devices.
+bool uses_nccl(const Settings& settings, const Ranks& ranks);
+
 /// The optimizer of resolved settings.
 std::unique_ptr<Optimizer> make_optimizer(const Settings& settings, NamedTensors parameters);
 

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "comm/nccl_devices.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/nn/layers.h"
 #include "engine/nn/state.h"
@@ -51,18 +52,23 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
       links_(*edges_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
       agreement_(group_, setup.layout, setup.map) {
   board_.set_kind(setup.layout.position_of(rank_));
+  if (replicas_ && setup.nccl) {
+    nccl_ = make_nccl_communicator(*replicas_, options_.device, {.timeout = setup.timeout});
+  }
+  Communicator* const devices = nccl_ ? nccl_.get() : static_cast<Communicator*>(replicas_.get());
   for (int stage : setup.layout.stages_of(rank_)) {
     const StageEntry& entry = setup.map.stages[static_cast<std::size_t>(stage)];
     auto slice = std::make_shared<NetworkSlice>(*parts.network, entry.first, entry.end);
     Held& held = *held_.emplace_back(std::make_unique<Held>(stage, std::move(slice), parts));
     if (!replicas_) continue;
     if (setup.together) {
-      held.statistics = replicas_->split(0, replicas_->rank());
+      held.statistics = devices->split(0, devices->rank());
       set_batch_norm_group(held.slice(), held.statistics.get());
     }
     if (!held.optimizer) continue;
-    held.reducer = std::make_unique<Reducer>(held.slice().named_parameters(), *replicas_,
-                                             ReducerOptions{.buckets = setup.buckets});
+    held.reducer = std::make_unique<Reducer>(
+        held.slice().named_parameters(), *replicas_,
+        ReducerOptions{.buckets = setup.buckets, .gradients = nccl_.get()});
   }
 }
 

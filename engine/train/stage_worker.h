@@ -26,7 +26,9 @@ struct PipelineSetup {
   StageMap map;
   bool together = false;  ///< batch norm joins micro-batch k of all replicas
   BucketLimits buckets;
-  int slots = 2;  ///< messages that a link holds at either end
+  int slots = 2;        ///< messages that a link holds at either end
+  bool nccl = false;    ///< gradients and batch norms over NCCL
+  double timeout = 60;  ///< seconds in which NCCL's ranks come together
 };
 
 /// What one worker brings.
@@ -144,6 +146,7 @@ class StageWorker {
   std::unique_ptr<HostCommunicator> control_;
   std::unique_ptr<HostCommunicator> edges_;     // of the links: other runners may use the group too
   std::unique_ptr<HostCommunicator> replicas_;  // the workers of this position
+  std::unique_ptr<Communicator> nccl_;          // the same ones; may be null
   std::vector<std::unique_ptr<Held>> held_;
   StageLinks links_;
   Agreement agreement_;

@@ -64,7 +64,7 @@ void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info)
   }
   if (!ranks.group()) return;
   info.hosts = ranks.all_texts({ranks.group()->world().host});
-  info.comm = ranks.group()->backend();
+  info.comm = uses_nccl(job.settings, ranks) ? "nccl" : ranks.group()->backend();
   if (ranks.replicas() == 1) return;
   const bool same = division_of(job.settings, ranks.replicas()).together;
   info.running_statistics = same ? "all replicas" : "replica 0";

@@ -1,5 +1,8 @@
 #include "kernels/emulator/devices.h"
 
+#include <unistd.h>
+
+#include <cstring>
 #include <utility>
 
 #include "kernels/cuda/runtime_extras.h"
@@ -44,6 +47,14 @@ int attribute_of(cudaDeviceAttr attribute) {
       return 1;
   }
   return -1;
+}
+
+cudaUUID_t uuid_of(int device) {
+  const std::int64_t process = getpid();
+  cudaUUID_t uuid = {};
+  std::memcpy(uuid.bytes, &process, sizeof process);
+  std::memcpy(uuid.bytes + sizeof process, &device, sizeof device);
+  return uuid;
 }
 
 }  // namespace
@@ -135,6 +146,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   const std::string name = "emulated CUDA device";
   name.copy(properties->name, sizeof properties->name - 1);
+  properties->uuid = uuid_of(device);
   properties->totalGlobalMem = emulated_device(device).memory().capacity();
   properties->sharedMemPerBlock = kSharedBytesPerBlock;
   properties->sharedMemPerBlockOptin = kMostSharedBytes;

@@ -71,9 +71,14 @@ enum cudaStreamCaptureStatus : int {
 
 enum cudaMemPoolAttr : int { cudaMemPoolAttrReleaseThreshold = 4 };
 
+struct cudaUUID_t {
+  char bytes[16];
+};
+
 /// Those of CUDA's fields that somebody reads.
 struct cudaDeviceProp {
   char name[256];
+  cudaUUID_t uuid;  ///< tells the devices of different processes apart
   std::size_t totalGlobalMem;
   std::size_t sharedMemPerBlock;
   std::size_t sharedMemPerBlockOptin;

@@ -58,6 +58,7 @@ class WrongSums final : public HostCommunicator {
     right_.receive_aside(values, bytes, peer, tag, wait);
   }
   ProgressBoard* board() const override { return right_.board(); }
+  std::shared_ptr<AbortFlag> abort_flag() const override { return right_.abort_flag(); }
   void barrier() override { right_.barrier(); }
   std::unique_ptr<HostCommunicator> split_host(int color, int key) override {
     return right_.split_host(color, key);

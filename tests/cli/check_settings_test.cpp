@@ -89,7 +89,7 @@ TEST_CASE("check_settings refuses layouts that contradict themselves") {
   CHECK(error({"--cut", "layer3"}) ==
         "--cut layer3: one stage has no cut; say how many there are with --stages");
   CHECK(error({"--comm", "nccl"}) ==
-        "--comm nccl is not in this build yet, expected auto, thread or mpi");
+        "--comm nccl: cpu:0 is no GPU, expected --devices cuda:K or emu:K");
   CHECK(error({"--micro-batches", "2", "--micro-batch-size", "3"}) ==
         "--micro-batch-size 3 and --micro-batches 2 exclude each other");
 }

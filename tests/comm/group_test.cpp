@@ -73,8 +73,6 @@ TEST_CASE("groups that cannot be are usage errors") {
               "group: 0 workers in this process, expected 1 or more");
   check_error([] { Group::make({}, workers(1, "gloo")); }, ErrorKind::usage,
               "comm 'gloo', expected auto, thread, mpi or nccl");
-  check_error([] { Group::make({}, workers(1, "nccl")); }, ErrorKind::usage,
-              "comm nccl: not in this build");
   expect_error(ErrorKind::usage, {"comm thread", "2 processes", "Open MPI"},
                [] { Group::make(world_of(0, 2), workers(1, "thread")); });
   GroupOptions options = workers(1);

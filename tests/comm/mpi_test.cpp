@@ -10,8 +10,10 @@
 #include "comm/link.h"
 #include "comm/link_test.h"
 #include "comm/mpi_library.h"
+#include "comm/nccl_devices.h"
 #include "comm/process_group.h"
 #include "comm/start_check.h"
+#include "kernels/base/context.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
 
@@ -320,6 +322,38 @@ TEST_CASE("spawn inside mpirun gives workers of all processes") {
       2);
   const std::int64_t workers = 2 * discover_world().size;
   CHECK(sum == 2 * (workers * (workers - 1) / 2));
+}
+
+TEST_CASE("NCCL joins emulated GPUs of several processes, two in each") {
+  GroupOptions options;
+  options.local_workers = 2;
+  const auto group = make_group(options);
+  std::atomic<int> wrong{0};
+  with_workers(*group, [&](HostCommunicator& worker) {
+    const Device device("emu:" + std::to_string(worker.rank() - group->first_rank()));
+    DeviceContext& gpu = context(device);
+    const auto stream = gpu.make_stream();
+    const auto nccl = make_nccl_communicator(worker, device, {.timeout = 20});
+    const MemoryPool::Block block = gpu.memory().allocate(4 * 300001, stream.get());
+    const Buffer values{block.data(), DType::f32};
+    for (std::int64_t count : {1, 5, 300001}) {
+      std::vector<float> host = values_of(worker.rank(), count);
+      gpu.copy_in(*stream, block.data(), host.data(), host.size() * sizeof(float));
+      nccl->all_reduce(values, values, count, Reduction::sum, *stream);
+      gpu.copy_out(*stream, host.data(), block.data(), host.size() * sizeof(float));
+      wrong += wrong_sums(host, worker.size()) != 0;
+    }
+    // Those of one process, and those of the same number in all.
+    const auto pairs = nccl->split(worker.rank() / 2, 0);
+    const auto across = nccl->split(worker.rank() % 2, 0);
+    float one = 1;
+    gpu.copy_in(*stream, block.data(), &one, sizeof one);
+    pairs->all_reduce(values, values, 1, Reduction::sum, *stream);
+    across->all_reduce(values, values, 1, Reduction::sum, *stream);
+    gpu.copy_out(*stream, &one, block.data(), sizeof one);
+    wrong += one != static_cast<float>(worker.size());
+  });
+  CHECK(wrong == 0);
 }
 
 }  // namespace convoy
