@@ -49,7 +49,7 @@ void Checker::block_begin(Block& block) {
   check.order.begin(check.grid->first, check.grid->blocks, rank, int(block.size));
   check.objects.clear();
   check.shared_states.assign(block.work->config.shared_bytes, ByteState::uninitialised);
-  check.shared_cells.resize(std::max(check.shared_cells.size(), check.shared_states.size()));
+  check.shared_cells.assign(check.shared_states.size(), {});
   check.has_figures = check.grid->has_figures && (rank == 0 || rank == check.grid->blocks / 2);
   check.figures = {};
   block.checks = &check;

@@ -62,7 +62,8 @@ __global__ void missing_barrier(float* out) {
   __syncthreads();
   shared.v[threadIdx.x] = float(threadIdx.x);  // missing_barrier write
   if (!kBug) __syncthreads();
-  out[threadIdx.x] = shared.v[kThreads - 1 - threadIdx.x];  // missing_barrier read
+  float* mine = out + blockIdx.x * kThreads;
+  mine[threadIdx.x] = shared.v[kThreads - 1 - threadIdx.x];  // missing_barrier read
 }
 
 // The second stage is filled while slow threads still read it.
@@ -314,7 +315,7 @@ std::vector<Planted> planted_kernels() {
        {"race: write of 4 bytes, shared memory at byte 0 (@race_in_block)", "thread (1, 0, 0)",
         "write by thread (0, 0, 0) (@race_in_block)"}},
       {"missing barrier",
-       on_floats(missing_barrier<true>, missing_barrier<false>),
+       on_floats(missing_barrier<true>, missing_barrier<false>, 2),
        {"race: ", "(@missing_barrier write)", "(@missing_barrier read)"}},
       {"missing second barrier",
        on_floats(missing_second_barrier<true>, missing_second_barrier<false>),
