@@ -24,7 +24,7 @@ struct ChunkTable {
 template <class Table, class EntryOf, class Launch>
 void for_each_table(std::size_t count, std::int64_t chunk, const EntryOf& entry_of,
                     const Launch& launch) {
-  Table table;
+  Table table{};  // entries that are not used point nowhere
   for (std::size_t i = 0; i < count; ++i) {
     auto& entry = table.entries[table.size++];
     entry = entry_of(i);
@@ -32,7 +32,7 @@ void for_each_table(std::size_t count, std::int64_t chunk, const EntryOf& entry_
     table.chunks += static_cast<std::int32_t>((entry.count + chunk - 1) / chunk);
     if (table.size == std::ssize(table.entries) || i + 1 == count) {
       launch(table, i + 1 - table.size);
-      table.size = table.chunks = 0;
+      table = {};
     }
   }
 }
