@@ -15,7 +15,6 @@ namespace convoy::emulator {
 
 using namespace machine;  // NOLINT(google-build-using-namespace)
 
-
 /// Calls `thread` in every thread of the grid.
 inline void run(const LaunchConfig& config, std::function<void()> thread,
                 const std::string& kernel = "test_kernel") {
