@@ -4,6 +4,7 @@
 
 #include "kernels/base/bf16.h"
 #include "kernels/cuda/mma.h"
+#include "kernels/emulator/kernel_figures.h"
 #include "kernels/emulator/machine.h"
 #include "tests/kernels/conv2d_cases.h"
 #include "tests/kernels/cuda/conv_run.h"
@@ -249,6 +250,32 @@ TEST_CASE("f32 goes to tensor cores where TF32 is allowed alone, and only aligne
   CHECK_FALSE(forward({run.y.as<float>() + 1, DType::f32, run.y.layout}));
   context("emu:0").set_tf32(false);
   CHECK(wrong(run.gpu.values(shape.y(), run.y), reference_results(operands).y, DType::f32) == 0);
+}
+
+// In programs that are built with the checks. Images of three channels are left out: their rows of
+// 8-byte pieces start anywhere in a sector.
+TEST_CASE("tensor-core kernels have no bank conflicts and use sectors in full", "[mma]") {
+  if (!emulator::has_kernel_figures()) return;
+  for (const Conv2dShape& shape :
+       {Conv2dShape{1, 64, 12, 12, 128, 3, 3, 1, 1, 1, 1},
+        Conv2dShape{1, 64, 12, 12, 128, 3, 3, 2, 2, 1, 1}, Conv2dShape{1, 64, 12, 12, 128, 1, 1}}) {
+    const ConvOperands operands = integer_operands(shape);
+    for (const MmaTiles tiles : kAllTiles) {
+      emulator::start_kernel_figures();
+      for (const DType dtype : {DType::bf16, DType::f32}) MmaRun(operands, dtype, tiles).run();
+      int kernels = 0;
+      for (const emulator::KernelFigures& kernel : emulator::take_kernel_figures()) {
+        if (kernel.kernel.find("mma_kernel") == std::string::npos) continue;
+        ++kernels;
+        CHECK_FALSE(kernel.sites.empty());
+        for (const emulator::SiteFigures& site : kernel.sites) {
+          INFO(to_string(shape) << " " << kernel.kernel << " at " << site.place);
+          CHECK(double(site.actual) <= double(site.ideal) * (site.is_shared ? 1 : 1.1));
+        }
+      }
+      CHECK(kernels == 6);  // three passes in two types
+    }
+  }
 }
 
 }  // namespace convoy::testing
