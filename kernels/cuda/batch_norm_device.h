@@ -54,7 +54,7 @@ __device__ __forceinline__ std::int64_t offset_of(const BatchNormTile& tile,
 /// so that threads which go over channels in order write to different banks.
 template <class Number, int kWidth>
 struct BlockChannels {
-  Number of[kWidth][kMostColumns + 32 / kWidth];
+  Number of[kWidth][kMostColumns + 128 / (kWidth * sizeof(Number))];
   __device__ __forceinline__ Number& at(int channel_in_block) {
     return of[channel_in_block % kWidth][channel_in_block / kWidth];
   }

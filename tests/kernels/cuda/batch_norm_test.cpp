@@ -7,6 +7,7 @@
 #include "kernels/cuda/batch_norm_grid.h"
 #include "kernels/cuda/layout.h"
 #include "tests/kernels/cuda/device_array.h"
+#include "tests/kernels/cuda/figures.h"
 #include "tests/support/expect_error.h"
 #include "tests/support/formula.h"
 
@@ -195,7 +196,27 @@ std::int64_t covered(const BatchNormGrid& grid) {
   return grid.positions * grid.blocks_y;
 }
 
+// All kernels of one layer, forward and backward.
+template <class T>
+void run_all(const BatchNormShape& shape) {
+  measured(typed<T>(signed_values("x", shape.x().count())), shape.c, kChannelsLast);
+  Run<T>{.shape = shape, .with_mask = true}();
+}
+
 }  // namespace
+
+// In programs that are built with the checks.
+TEST_CASE("gpu batch norm: no bank conflicts, sectors are used in full") {
+  if (!emulator::has_kernel_figures()) return;
+  emulator::start_kernel_figures();
+  run_all<Bf16>({2, 64, 200});
+  run_all<float>({2, 256, 60});
+  for (const emulator::KernelFigures& kernel : emulator::take_kernel_figures()) {
+    // Those that go over activations are templates of their type.
+    if (!kernel.kernel.ends_with('>')) continue;
+    check_figures(kernel);
+  }
+}
 
 TEST_CASE("gpu batch norm: statistics of channels far from zero, and around outliers") {
   // bf16 values of 512 lie 4 apart; float's around 1e4 a thousandth.

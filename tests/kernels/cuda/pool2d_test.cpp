@@ -6,6 +6,7 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/cuda/pool2d_kernels.h"
 #include "tests/kernels/cuda/device_array.h"
+#include "tests/kernels/cuda/figures.h"
 
 namespace convoy::testing {
 namespace {
@@ -86,6 +87,27 @@ TEST_CASE("gpu pooling: more images than a grid has blocks in one direction") {
   const DeviceArray<float> x(values), y(images);
   gpu_kernels().avg_pool2d_forward(gpu_stream(), shape, x.buffer(), y.buffer());
   CHECK(y.values() == values);
+}
+
+// In programs that are built with the checks.
+TEST_CASE("gpu pooling: sectors are used in full") {
+  if (!emulator::has_kernel_figures()) return;
+  const Pool2dShape shape{2, 64, 12, 12, 3, 3, 2, 2, 1, 1};
+  const DeviceArray<Bf16> x(counting<Bf16>(shape.x().count())), y(shape.y().count());
+  const DeviceArray<std::uint8_t> index(shape.y().count());
+  emulator::start_kernel_figures();
+  gpu_kernels().max_pool2d_forward(gpu_stream(), shape, x.buffer(kChannelsLast),
+                                   y.buffer(kChannelsLast), index.buffer(kChannelsLast));
+  gpu_kernels().max_pool2d_backward(gpu_stream(), shape, y.buffer(kChannelsLast),
+                                    index.buffer(kChannelsLast), x.buffer(kChannelsLast));
+  gpu_kernels().avg_pool2d_forward(gpu_stream(), shape, x.buffer(kChannelsLast),
+                                   y.buffer(kChannelsLast));
+  gpu_kernels().avg_pool2d_backward(gpu_stream(), shape, y.buffer(kChannelsLast),
+                                    x.buffer(kChannelsLast));
+  gpu_stream().synchronize();
+  for (const emulator::KernelFigures& kernel : emulator::take_kernel_figures()) {
+    check_figures(kernel);
+  }
 }
 
 TEST_CASE("gpu pooling: grids") {
