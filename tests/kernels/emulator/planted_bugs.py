@@ -86,7 +86,7 @@ BUGS = [
         right="void* take(int ordinal, std::size_t bytes) {\n  check(cudaSetDevice(ordinal));\n",
         wrong="void* take(int ordinal, std::size_t bytes) {\n  check(cudaSetDevice(ordinal + 1));\n",
         tests="linear*",
-        caught_by=r"memory of another device without peer access: read of \d+ bytes, .* of emu:1",
+        caught_by=r"a pointer to emu:1, whose memory emu:0 has no access to",
     ),
 ]
 
