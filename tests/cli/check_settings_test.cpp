@@ -94,14 +94,15 @@ TEST_CASE("check_settings refuses layouts that contradict themselves") {
         "--micro-batch-size 3 and --micro-batches 2 exclude each other");
 }
 
-TEST_CASE("check_settings refuses arithmetic that is not there yet") {
+TEST_CASE("check_settings refuses arithmetic that the devices lack") {
   for (const char* precision : {"bf16", "tf32"}) {
     CHECK(error({"--precision", precision}) ==
           "--precision " + std::string(precision) +
-              " is not in this build yet, expected fp32, or fp64 on ref:0");
+              " needs --devices cuda:K or emu:K, but the device is cpu:0");
+    CHECK_NOTHROW(checked({"--precision", precision, "--devices", "emu:0"}));
   }
   CHECK(error({"--precision", "fp64"}) ==
-        "--precision fp64 needs --devices ref:0, but the device is cpu:0");
+        "--precision fp64 needs --devices ref:K, cuda:K or emu:K, but the device is cpu:0");
   CHECK(error({"--kernels", "vendor"}).starts_with("--kernels vendor concerns GPUs"));
 }
 
