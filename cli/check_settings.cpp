@@ -49,8 +49,10 @@ void check_numbers(const Settings& settings) {
   dtype_of_precision(settings);
   batch_norm_mode(settings);
   if (settings.threads) threads_of(settings);
-  CONVOY_CHECK(settings.kernels == "own",
-               "--kernels vendor concerns GPUs, which are not in this build yet");
+  for (const std::string& name : settings.devices) {
+    CONVOY_CHECK(settings.kernels == "own" || Device(name).type == DeviceType::cuda,
+                 "--kernels vendor concerns GPUs, but the device is {}, expected cuda:K", name);
+  }
 }
 
 void check_optimizer(const Options& options) {

@@ -21,6 +21,12 @@ std::unique_ptr<DeviceContext> open_device(const Device& device) {
   CONVOY_FAIL(internal, "device: {} has no backend", to_string(device));
 }
 
+void choose_kernels(const Device& device, KernelChoice choice) {
+  CONVOY_CHECK(choice == KernelChoice::own || device.type == DeviceType::cuda,
+               "{}: no vendor's kernels here, which cuda:K has", to_string(device));
+  if (device.type == DeviceType::cuda) cuda::choose_kernels(device, choice);
+}
+
 int device_count(DeviceType type) {
   switch (type) {
     case DeviceType::cpu:

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/optim/optimizer.h"
+#include "kernels/backends.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
@@ -59,6 +60,10 @@ DeviceContext& prepare_device(const Settings& settings, std::size_t which) {
   DeviceContext& device = context(Device(settings.devices.at(which)));
   if (threads) device.set_threads(*threads);
   if (settings.precision == "tf32") device.set_tf32(true);
+  if (settings.kernels == "vendor") {
+    choose_kernels(device.device(), settings.deterministic ? KernelChoice::vendor_deterministic
+                                                           : KernelChoice::vendor);
+  }
   if (settings.device_memory) {
     device.memory().set_cap(static_cast<std::size_t>(*settings.device_memory));
   }

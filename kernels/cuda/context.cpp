@@ -65,10 +65,6 @@ GpuContext::GpuContext(int ordinal)
 
 GpuContext::~GpuContext() = default;
 
-const KernelTable& GpuContext::kernels() const {
-  return kernel_table();
-}
-
 std::unique_ptr<Stream> GpuContext::make_stream() {
   return std::make_unique<GpuStream>(gpu_);
 }
@@ -132,6 +128,13 @@ void GpuContext::begin_capture(Stream& stream) {
 
 std::unique_ptr<Graph> GpuContext::end_capture(Stream& stream) {
   return std::make_unique<GpuGraph>(gpu(stream));
+}
+
+void choose_kernels(const Device& device, KernelChoice choice) {
+  auto& on = dynamic_cast<GpuContext&>(context(device));
+  const bool own = choice == KernelChoice::own;
+  const bool deterministic = choice == KernelChoice::vendor_deterministic;
+  on.set_kernels(own ? kernel_table() : vendor_kernel_table(device, deterministic));
 }
 
 int count() {

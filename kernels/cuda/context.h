@@ -9,6 +9,13 @@
 
 namespace convoy::CONVOY_GPU {
 
+/// The kernels of this backend.
+const KernelTable& kernel_table();
+
+/// Those of the vendor's libraries, and ours for what they lack; `usage` where a library is not on
+/// this machine, or `device` is no GPU. Opens the libraries.
+const KernelTable& vendor_kernel_table(const Device& device, bool deterministic);
+
 /// Device cuda:K, or emu:K where this is compiled for the emulator.
 class GpuContext final : public DeviceContext {
  public:
@@ -17,7 +24,8 @@ class GpuContext final : public DeviceContext {
   ~GpuContext() override;
 
   const Device& device() const override { return gpu_.name; }
-  const KernelTable& kernels() const override;
+  const KernelTable& kernels() const override { return *kernels_; }
+  void set_kernels(const KernelTable& table) { kernels_ = &table; }
   MemoryPool& memory() override { return gpu_.memory; }
   Stream& default_stream() override { return *default_stream_; }
   std::unique_ptr<Stream> make_stream() override;
@@ -38,10 +46,8 @@ class GpuContext final : public DeviceContext {
   GpuDevice gpu_;
   Staging staging_;
   std::atomic<int> threads_{1};
+  std::atomic<const KernelTable*> kernels_{&kernel_table()};
   std::unique_ptr<Stream> default_stream_;
 };
-
-/// The kernels of this backend.
-const KernelTable& kernel_table();
 
 }  // namespace convoy::CONVOY_GPU
