@@ -14,9 +14,9 @@
 namespace convoy::testing {
 namespace {
 
-using emulator::batch_norm_grid;
-using emulator::BatchNormGrid;
-using emulator::kChannelsLast;
+using CONVOY_GPU::batch_norm_grid;
+using CONVOY_GPU::BatchNormGrid;
+using CONVOY_GPU::kChannelsLast;
 
 template <class T>
 std::vector<T> typed(const std::vector<double>& values) {
@@ -305,8 +305,8 @@ TEST_CASE("gpu batch norm: grids cover all positions once, with bounded sums") {
         INFO(positions << " positions, " << channels << " channels in vectors of " << width);
         if (channels % width != 0) continue;
         const BatchNormGrid grid =
-            batch_norm_grid(positions, channels, width, true, emulator::kReductionLength);
-        CHECK(grid.columns * grid.rows == emulator::kBatchNormThreads);
+            batch_norm_grid(positions, channels, width, true, CONVOY_GPU::kReductionLength);
+        CHECK(grid.columns * grid.rows == CONVOY_GPU::kBatchNormThreads);
         CHECK(grid.blocks_x * grid.columns * width >= channels);
         CHECK(covered(grid) >= positions);
         CHECK(covered(grid) - grid.positions < positions);

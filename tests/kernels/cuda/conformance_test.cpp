@@ -10,12 +10,13 @@
 #include "kernels/base/bf16.h"
 #include "kernels/base/context.h"
 #include "kernels/base/philox.h"
+#include "tests/kernels/cuda/gpu_name.h"
 #include "tests/support/catch.h"
 
 namespace convoy::testing {
 namespace {
 
-using emulator::PtxWrapper;
+using CONVOY_GPU::PtxWrapper;
 using Words = std::vector<std::uint32_t>;
 
 Words random_words(int count) {
@@ -28,9 +29,9 @@ Words random_words(int count) {
 }
 
 Words run(PtxWrapper wrapper, const Words& in) {
-  DeviceContext& gpu = context("emu:0");
+  DeviceContext& gpu = context(kGpuName);
   Stream& stream = gpu.default_stream();
-  const emulator::ConformanceSizes sizes = emulator::conformance_sizes(wrapper);
+  const CONVOY_GPU::ConformanceSizes sizes = CONVOY_GPU::conformance_sizes(wrapper);
   REQUIRE(std::ssize(in) == sizes.in);
   Words out(sizes.out);
   const auto from = gpu.memory().allocate(in.size() * 4, &stream);
@@ -42,7 +43,7 @@ Words run(PtxWrapper wrapper, const Words& in) {
 }
 
 int input_words(PtxWrapper wrapper) {
-  return emulator::conformance_sizes(wrapper).in;
+  return CONVOY_GPU::conformance_sizes(wrapper).in;
 }
 
 void check_copy(PtxWrapper wrapper, int words) {
@@ -69,7 +70,7 @@ void check_ldmatrix(PtxWrapper wrapper, bool transposed) {
       for (int e = 0; e < 2; ++e) {
         int row = lane / 4, column = 2 * (lane % 4) + e;
         if (transposed) std::swap(row, column);
-        pair[e] = matrix_element(in, emulator::ldmatrix_row(i / 4, i % 4 * 8 + row), column);
+        pair[e] = matrix_element(in, CONVOY_GPU::ldmatrix_row(i / 4, i % 4 * 8 + row), column);
       }
       expected.push_back(pair[0] + (pair[1] << 16));
     }

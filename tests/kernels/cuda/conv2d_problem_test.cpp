@@ -11,7 +11,7 @@
 namespace convoy::testing {
 namespace {
 
-using namespace convoy::emulator;
+using namespace convoy::CONVOY_GPU;
 
 constexpr Conv2dLayouts kRows{kChannelsLast, kChannelsLast, kChannelsLast};
 

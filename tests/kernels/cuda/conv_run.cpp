@@ -47,13 +47,13 @@ double load(const std::byte* from, DType dtype) {
 }
 
 std::int64_t stored_count(LayoutId layout, const Shape& shape) {
-  return shape.with(1, emulator::stored_channels(layout, shape[1])).count();
+  return shape.with(1, CONVOY_GPU::stored_channels(layout, shape[1])).count();
 }
 
 // Calls visit(plain index, stored index) for each value, and (-1, stored index) for padding.
 template <class Visit>
 void for_each_stored(const Shape& s, LayoutId layout, Visit visit) {
-  const std::int64_t stored = emulator::stored_channels(layout, s[1]), plane = s[2] * s[3];
+  const std::int64_t stored = CONVOY_GPU::stored_channels(layout, s[1]), plane = s[2] * s[3];
   for (std::int64_t i = 0; i < s[0] * plane * stored; ++i) {
     const std::int64_t b = i % stored, place = i / stored % plane, a = i / stored / plane;
     visit(b < s[1] ? (a * s[1] + b) * plane + place : -1, i);
@@ -173,7 +173,7 @@ bool GpuRun::inputs_are_unchanged() {
 }
 
 LayoutId channels_layout(const Conv2dShape& shape) {
-  return shape.c % 4 == 0 ? emulator::kChannelsLast : emulator::kChannelsLast4;
+  return shape.c % 4 == 0 ? CONVOY_GPU::kChannelsLast : CONVOY_GPU::kChannelsLast4;
 }
 
 }  // namespace convoy::testing

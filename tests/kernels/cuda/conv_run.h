@@ -10,6 +10,7 @@
 #include "kernels/base/context.h"
 #include "kernels/cuda/layout.h"
 #include "kernels/kernel_list.h"
+#include "tests/kernels/cuda/gpu_name.h"
 
 namespace convoy::testing {
 
@@ -35,7 +36,7 @@ ConvResults reference_results(const ConvOperands& operands, bool input_gradient 
 /// Tensors on the emulated device 0, with guarded memory.
 class GpuRun {
  public:
-  GpuRun() : context_(context("emu:0")) {}
+  GpuRun() : context_(context(kGpuName)) {}
   ~GpuRun();
 
   Stream& stream() const { return context_.default_stream(); }

@@ -9,9 +9,9 @@
 namespace convoy::testing {
 
 TEST_CASE("gpu cross_entropy: threads for short and long rows") {
-  CHECK(emulator::cross_entropy_threads(1) == 64);
-  CHECK(emulator::cross_entropy_threads(512) == 64);
-  CHECK(emulator::cross_entropy_threads(513) == 256);
+  CHECK(CONVOY_GPU::cross_entropy_threads(1) == 64);
+  CHECK(CONVOY_GPU::cross_entropy_threads(512) == 64);
+  CHECK(CONVOY_GPU::cross_entropy_threads(513) == 256);
 }
 
 TEST_CASE("gpu cross_entropy: a label far out of range is not read past") {

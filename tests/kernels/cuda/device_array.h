@@ -8,6 +8,7 @@
 #include "kernels/base/bf16.h"
 #include "kernels/base/context.h"
 #include "kernels/kernel_list.h"
+#include "tests/kernels/cuda/gpu_name.h"
 #include "tests/support/catch.h"
 
 namespace convoy {
@@ -22,7 +23,7 @@ inline bool operator==(Bf16 a, Bf16 b) {
 namespace convoy::testing {
 
 inline DeviceContext& gpu() {
-  return context("emu:0");
+  return context(kGpuName);
 }
 inline const KernelTable& gpu_kernels() {
   return gpu().kernels();

@@ -5,19 +5,23 @@
 #include "kernels/base/bf16.h"
 #include "kernels/cuda/mma.h"
 #include "kernels/emulator/kernel_figures.h"
-#include "kernels/emulator/machine.h"
 #include "tests/kernels/conv2d_cases.h"
 #include "tests/kernels/cuda/conv_run.h"
+#include "tests/kernels/cuda/gpu_name.h"
 #include "tests/kernels/cuda/resnet_shapes.h"
 #include "tests/support/catch.h"
+
+#ifndef CUDART_VERSION  // CUDA's own headers know no emulator
+#include "kernels/emulator/machine.h"
+#endif
 
 namespace convoy::testing {
 namespace {
 
-using emulator::ConvPass;
-using emulator::kChannelsLast;
-using emulator::MmaPlan;
-using emulator::MmaTiles;
+using CONVOY_GPU::ConvPass;
+using CONVOY_GPU::kChannelsLast;
+using CONVOY_GPU::MmaPlan;
+using CONVOY_GPU::MmaTiles;
 
 // The passes of one convolution on the device. Plans are made for the tiles asked for, so that f32
 // runs as TF32 whatever the stream allows.
@@ -41,7 +45,7 @@ struct MmaRun {
   }
 
   std::optional<MmaPlan> plan(ConvPass pass) const {
-    return emulator::mma_plan(pass, s, {layout, layout, kChannelsLast}, dtype, tiles);
+    return CONVOY_GPU::mma_plan(pass, s, {layout, layout, kChannelsLast}, dtype, tiles);
   }
 
   /// Whether the input gradient was computed too.
@@ -183,6 +187,7 @@ TEST_CASE("tensor cores convolve within the bounds of bf16 and TF32", "[mma]") {
   }
 }
 
+#ifndef CUDART_VERSION
 TEST_CASE("the order of threads and the lateness of copies change no bit on tensor cores",
           "[mma]") {
   using namespace emulator::machine;
@@ -203,6 +208,7 @@ TEST_CASE("the order of threads and the lateness of copies change no bit on tens
     }
   }
 }
+#endif
 
 TEST_CASE("a split weight gradient adds its parts in their order", "[mma]") {
   // 17 x 17 x 16 places are more than one part may sum.
@@ -229,9 +235,9 @@ TEST_CASE("a linear layer on tensor cores is a convolution of single places", "[
   const Buffer y = gpu.make(y_shape, DType::bf16, kPlain);
   const Buffer dx = gpu.make(x_shape, DType::bf16, kPlain);
   const Buffer dw = gpu.make(w_shape, DType::f32, kPlain);
-  CHECK(emulator::mma_linear_forward(gpu.stream(), shape, x, w, b, y));
-  CHECK(emulator::mma_linear_input_gradient(gpu.stream(), shape, dy, w, dx));
-  CHECK(emulator::mma_linear_weight_gradient(gpu.stream(), shape, x, dy, dw));
+  CHECK(CONVOY_GPU::mma_linear_forward(gpu.stream(), shape, x, w, b, y));
+  CHECK(CONVOY_GPU::mma_linear_input_gradient(gpu.stream(), shape, dy, w, dx));
+  CHECK(CONVOY_GPU::mma_linear_weight_gradient(gpu.stream(), shape, x, dy, dw));
   CHECK(wrong(gpu.values(y_shape, y), expected.y, DType::bf16) == 0);
   CHECK(wrong(gpu.values(x_shape, dx), expected.dx, DType::bf16) == 0);
   CHECK(wrong(gpu.values(w_shape, dw), expected.dw, DType::f32) == 0);
@@ -242,13 +248,13 @@ TEST_CASE("f32 goes to tensor cores where TF32 is allowed alone, and only aligne
   const ConvOperands operands = integer_operands(shape);
   MmaRun run(operands, DType::f32, {});
   const auto forward = [&](Buffer y) {
-    return emulator::mma_conv2d_forward(run.gpu.stream(), shape, run.x, run.w, run.b, y);
+    return CONVOY_GPU::mma_conv2d_forward(run.gpu.stream(), shape, run.x, run.w, run.b, y);
   };
   CHECK_FALSE(forward(run.y));
-  context("emu:0").set_tf32(true);
+  context(kGpuName).set_tf32(true);
   CHECK(forward(run.y));
   CHECK_FALSE(forward({run.y.as<float>() + 1, DType::f32, run.y.layout}));
-  context("emu:0").set_tf32(false);
+  context(kGpuName).set_tf32(false);
   CHECK(wrong(run.gpu.values(shape.y(), run.y), reference_results(operands).y, DType::f32) == 0);
 }
 

@@ -5,10 +5,10 @@
 namespace convoy::testing {
 namespace {
 
-using emulator::ConvPass;
-using emulator::kChannelsLast;
-using emulator::kChannelsLast4;
-using emulator::MmaTiles;
+using CONVOY_GPU::ConvPass;
+using CONVOY_GPU::kChannelsLast;
+using CONVOY_GPU::kChannelsLast4;
+using CONVOY_GPU::MmaTiles;
 
 constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::input_gradient,
                                 ConvPass::weight_gradient};
@@ -17,7 +17,7 @@ constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::input_gradient,
 std::string taken(const Conv2dShape& shape, DType dtype, LayoutId x = kChannelsLast) {
   std::string result;
   for (const ConvPass pass : kPasses) {
-    const auto plan = emulator::mma_plan(pass, shape, {x, x, kChannelsLast}, dtype);
+    const auto plan = CONVOY_GPU::mma_plan(pass, shape, {x, x, kChannelsLast}, dtype);
     if (plan) result += "fiw"[static_cast<int>(pass)];
   }
   return result;
@@ -70,14 +70,14 @@ TEST_CASE("images of four bf16 channels are copied 8 bytes at a time", "[mma]") 
 }
 
 TEST_CASE("tiles are large where they fill a GPU", "[mma]") {
-  CHECK(emulator::mma_tiles(256 * 56 * 56, 256) == MmaTiles::k128x128);
-  CHECK(emulator::mma_tiles(256 * 56 * 56, 64) == MmaTiles::k128x64);
-  CHECK(emulator::mma_tiles(256 * 56 * 56, 8) == MmaTiles::k128x64);
-  CHECK(emulator::mma_tiles(32 * 7 * 7, 512) == MmaTiles::k64x64);
-  CHECK(emulator::mma_tiles(1, 1) == MmaTiles::k64x64);
+  CHECK(CONVOY_GPU::mma_tiles(256 * 56 * 56, 256) == MmaTiles::k128x128);
+  CHECK(CONVOY_GPU::mma_tiles(256 * 56 * 56, 64) == MmaTiles::k128x64);
+  CHECK(CONVOY_GPU::mma_tiles(256 * 56 * 56, 8) == MmaTiles::k128x64);
+  CHECK(CONVOY_GPU::mma_tiles(32 * 7 * 7, 512) == MmaTiles::k64x64);
+  CHECK(CONVOY_GPU::mma_tiles(1, 1) == MmaTiles::k64x64);
   // 132 tiles of 128 x 128, and one less.
-  CHECK(emulator::mma_tiles(132 * 128, 128) == MmaTiles::k128x128);
-  CHECK(emulator::mma_tiles(131 * 128, 128) == MmaTiles::k64x64);
+  CHECK(CONVOY_GPU::mma_tiles(132 * 128, 128) == MmaTiles::k128x128);
+  CHECK(CONVOY_GPU::mma_tiles(131 * 128, 128) == MmaTiles::k64x64);
 }
 
 TEST_CASE("weight gradients are split by the shape, in whole k-steps", "[mma]") {
@@ -88,7 +88,7 @@ TEST_CASE("weight gradients are split by the shape, in whole k-steps", "[mma]") 
   Conv2dShape shape{256, 64, 56, 56, 64, 3, 3, 1, 1, 1, 1};
   CHECK(plan(shape).tiles == MmaTiles::k64x64);
   CHECK(plan(shape).split.length % 32 == 0);
-  CHECK(plan(shape).split.length <= emulator::kLongestSum);
+  CHECK(plan(shape).split.length <= CONVOY_GPU::kLongestSum);
   CHECK(std::int64_t{plan(shape).split.count} * plan(shape).split.length >= 256 * 56 * 56);
   shape.c = shape.k = 128;
   CHECK(plan(shape).tiles == MmaTiles::k128x128);

@@ -11,9 +11,9 @@
 namespace convoy::testing {
 namespace {
 
-using emulator::dim3;
-using emulator::kChannelsLast;
-using emulator::pool_grid;
+using CONVOY_GPU::dim3;
+using CONVOY_GPU::kChannelsLast;
+using CONVOY_GPU::pool_grid;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");

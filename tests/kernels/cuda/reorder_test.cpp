@@ -6,9 +6,9 @@
 namespace convoy::testing {
 namespace {
 
-using emulator::kChannelsLast;
-using emulator::kChannelsLast4;
-using emulator::stored_channels;
+using CONVOY_GPU::kChannelsLast;
+using CONVOY_GPU::kChannelsLast4;
+using CONVOY_GPU::stored_channels;
 
 // (n, c, h, w): one channel, a pixel, tiles that are cut both ways, whole tiles, padding.
 const std::vector<Shape> kShapes = {{2, 3, 5, 7},   {1, 1, 4, 4}, {3, 4, 1, 1}, {2, 33, 7, 5},

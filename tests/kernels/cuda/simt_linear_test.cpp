@@ -1,12 +1,13 @@
 // Linear layers in fp32 by tiles: tails, both tile sizes, split sums.
 #include "kernels/cuda/simt.h"
+#include "tests/kernels/cuda/gpu_name.h"
 #include "tests/support/catch.h"
 #include "tests/support/op_case.h"
 
 namespace convoy::testing {
 namespace {
 
-using emulator::SimtTileSize;
+using CONVOY_GPU::SimtTileSize;
 
 OpCase named(const LinearShape& s, const char* pass) {
   return OpCase{"simt linear " + std::to_string(s.rows) + " x " + std::to_string(s.in) + " to " +
@@ -20,7 +21,7 @@ void hold(OpCase op_case, std::function<void(const Launch&)> reference,
   OpCase on_device = with_integers(op_case);
   on_device.run([&](const Launch& l) { CHECK(by_tiles(l)); });
   const OpCase expected = with_integers(op_case.run(std::move(reference)));
-  const Variant device{"emu:0", DType::f32};
+  const Variant device{kGpuName, DType::f32};
   compare(on_device, device, run(on_device, device), run(expected, {"ref:0", DType::f64}));
 }
 
@@ -35,7 +36,7 @@ void check_shape(const LinearShape& s, SimtTileSize tile) {
         l.kernels.linear_forward(l.stream, s, l["x"], l["w"], l["b"], l["y"]);
       },
       [=](const Launch& l) {
-        return emulator::simt_linear_forward(l.stream, s, l["x"], l["w"], l["b"], l["y"], tile);
+        return CONVOY_GPU::simt_linear_forward(l.stream, s, l["x"], l["w"], l["b"], l["y"], tile);
       });
   hold(
       named(s, " input gradient")
@@ -46,7 +47,7 @@ void check_shape(const LinearShape& s, SimtTileSize tile) {
         l.kernels.linear_input_gradient(l.stream, s, l["dy"], l["w"], l["dx"]);
       },
       [=](const Launch& l) {
-        return emulator::simt_linear_input_gradient(l.stream, s, l["dy"], l["w"], l["dx"], tile);
+        return CONVOY_GPU::simt_linear_input_gradient(l.stream, s, l["dy"], l["w"], l["dx"], tile);
       });
   hold(
       named(s, " weight gradient")
@@ -57,7 +58,7 @@ void check_shape(const LinearShape& s, SimtTileSize tile) {
         l.kernels.linear_weight_gradient(l.stream, s, l["x"], l["dy"], l["dw"], {});
       },
       [=](const Launch& l) {
-        return emulator::simt_linear_weight_gradient(l.stream, s, l["x"], l["dy"], l["dw"], tile);
+        return CONVOY_GPU::simt_linear_weight_gradient(l.stream, s, l["x"], l["dy"], l["dw"], tile);
       });
 }
 
@@ -76,9 +77,9 @@ TEST_CASE("simt linear: tails of rows, columns and depth, both tiles") {
 }
 
 TEST_CASE("simt linear: rows that are no vectors, and no rows, are left alone") {
-  Stream& stream = context("emu:0").default_stream();
+  Stream& stream = context(kGpuName).default_stream();
   auto applies = [&](const LinearShape& shape) {
-    return emulator::simt_linear_forward(stream, shape, {}, {}, {}, {});
+    return CONVOY_GPU::simt_linear_forward(stream, shape, {}, {}, {}, {});
   };
   CHECK(!applies({4, 6, 8}));
   CHECK(!applies({4, 8, 10}));

@@ -7,6 +7,7 @@
 #include "kernels/cuda/layout.h"
 #include "kernels/emulator/kernel_figures.h"
 #include "tests/kernels/conv2d_cases.h"
+#include "tests/kernels/cuda/gpu_name.h"
 #include "tests/kernels/cuda/resnet_shapes.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -14,10 +15,10 @@
 namespace convoy::testing {
 namespace {
 
-using emulator::SimtTileSize;
+using CONVOY_GPU::SimtTileSize;
 
 const Variant kOracle{"ref:0", DType::f64};
-const Variant kDevice{"emu:0", DType::f32, true};
+const Variant kDevice{kGpuName, DType::f32, true};
 
 // What kernels find in their scratch must not matter.
 void poison_scratch(const Launch& l) {
@@ -38,13 +39,13 @@ std::vector<std::pair<OpCase, OpCase>> passes(const Conv2dShape& shape, SimtTile
     result.emplace_back(op_case, by_tiles);
   };
   add(conv2d_forward_case(shape, true), [=](const Launch& l) {
-    return emulator::simt_conv2d_forward(l.stream, shape, l["x"], l["w"], l["b"], l["y"], tile);
+    return CONVOY_GPU::simt_conv2d_forward(l.stream, shape, l["x"], l["w"], l["b"], l["y"], tile);
   });
   add(conv2d_input_gradient_case(shape), [=](const Launch& l) {
-    return emulator::simt_conv2d_input_gradient(l.stream, shape, l["dy"], l["w"], l["dx"], tile);
+    return CONVOY_GPU::simt_conv2d_input_gradient(l.stream, shape, l["dy"], l["w"], l["dx"], tile);
   });
   add(conv2d_weight_gradient_case(shape, false), [=](const Launch& l) {
-    return emulator::simt_conv2d_weight_gradient(l.stream, shape, l["x"], l["dy"], l["dw"], tile);
+    return CONVOY_GPU::simt_conv2d_weight_gradient(l.stream, shape, l["x"], l["dy"], l["dw"], tile);
   });
   return result;
 }
@@ -164,7 +165,7 @@ TEST_CASE("simt conv2d: what has no vectors of floats is left alone") {
     op_case.run([&](const Launch& l) {
       Buffer x = l["x"];
       x.data = static_cast<char*>(x.data) + offset;
-      result = emulator::simt_conv2d_forward(l.stream, shape, x, l["w"], {}, l["y"]);
+      result = CONVOY_GPU::simt_conv2d_forward(l.stream, shape, x, l["w"], {}, l["y"]);
       if (!result) l.kernels.conv2d_forward(l.stream, shape, l["x"], l["w"], {}, l["y"]);
     });
     run(op_case, variant);
@@ -172,21 +173,21 @@ TEST_CASE("simt conv2d: what has no vectors of floats is left alone") {
   };
   CHECK(applies(usual, kDevice));
   CHECK(!applies(usual, kDevice, 4));
-  CHECK(!applies(usual, {"emu:0", DType::f32, false}));
-  CHECK(!applies(usual, {"emu:0", DType::f64, true}));
+  CHECK(!applies(usual, {kGpuName, DType::f32, false}));
+  CHECK(!applies(usual, {kGpuName, DType::f64, true}));
   CHECK(!applies({1, 6, 4, 4, 8, 3, 3}, kDevice));
   CHECK(!applies({1, 8, 4, 4, 8, 3, 3, 1, 1, 2, 2, 2, 2}, kDevice));
   CHECK(!applies({1, 8, 4, 4, 8, 3, 3, 1, 1, 0, 0, 1, 1, 2}, kDevice));
 }
 
 TEST_CASE("conv2d_layouts: rows of channels in whole vectors") {
-  const KernelTable& kernels = context("emu:0").kernels();
+  const KernelTable& kernels = context(kGpuName).kernels();
   auto layouts = [&](std::int64_t c, std::int64_t k, DType dtype) {
     const Conv2dLayouts l = kernels.conv2d_layouts({1, c, 8, 8, k, 3, 3}, dtype);
     return std::vector<LayoutId>{l.x, l.weight, l.y};
   };
-  using emulator::kChannelsLast;
-  using emulator::kChannelsLast4;
+  using CONVOY_GPU::kChannelsLast;
+  using CONVOY_GPU::kChannelsLast4;
   const std::vector<LayoutId> plain(3, kPlain), rows(3, kChannelsLast),
       stem{kChannelsLast4, kChannelsLast4, kChannelsLast};
   CHECK(layouts(64, 64, DType::f32) == rows);
