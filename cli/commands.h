@@ -19,5 +19,6 @@ int run_bench_step(Options& options);
 int run_bench_data(Options& options);
 int run_bench_allreduce(Options& options);
 int run_bench_split(Options& options);
+int run_bench_kernels(Options& options);
 
 }  // namespace convoy::cli

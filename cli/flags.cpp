@@ -232,7 +232,7 @@ std::vector<Flag> program_flags() {
       {"json", group, "", "JSON lines on stdout", kCommon, toggle(&Options::json), ""},
       {"logits", group, "", "add the raw outputs", kCommon, toggle(&Options::logits), ""},
       {"repeats", group, "N", "measure N times, tell the median", kCommon,
-       integer(&Options::repeats, {1, 100000}), "3; bench allreduce: 15"},
+       integer(&Options::repeats, {1, 100000}), "3; bench allreduce: 15, bench kernels: 5"},
       {"bytes", group, "LIST", "sizes to measure; KiB, MiB and GiB may follow", kCommon,
        bind(Kind::list, &Options::bytes, read_sizes), "4000,64000,1000000,25000000,100000000"},
       {"cluster", group, "FILE.toml",

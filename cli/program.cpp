@@ -105,8 +105,9 @@ int run(const std::vector<std::string>& words) {
     print_line(help_of(name, asks_for(rest, "--help-all")));
     return 0;
   }
-  CONVOY_CHECK(name != "bench",
-               "bench needs what to measure: convoy bench step|data|allreduce|split [flags]");
+  CONVOY_CHECK(
+      name != "bench",
+      "bench needs what to measure: convoy bench step|data|allreduce|split|kernels [flags]");
   return run_command(find_command(name), rest);
 }
 

@@ -113,8 +113,7 @@ class Usage(ProcessTest):
         self.assertIn("takes no operand", self.bad(2, "usage", "summary", "resnet50"))
         self.assertIn("did you mean resnet50?", self.bad(2, "usage", "train", "--model", "resnet5"))
         self.assertIn("comes before the command", self.bad(2, "usage", "--json", "train"))
-        self.assertIn("step|data|allreduce|split", self.bad(2, "usage", "bench"))
-        self.assertIn("not in this build yet", self.bad(2, "usage", "bench", "kernels"))
+        self.assertIn("step|data|allreduce|split|kernels", self.bad(2, "usage", "bench"))
 
     def test_config_and_variables(self):
         with open(self.path("run.toml"), "w", encoding="utf-8") as file:
@@ -190,6 +189,19 @@ class Information(ProcessTest):
         self.assertIn("cuda:0", self.bad(2, "usage", "bench", "allreduce", "--devices", "cpu:0,cuda:0"))
         self.assertIn("--bytes", self.bad(2, "usage", "bench", "allreduce", "--bytes", "4,"))
 
+
+    def test_bench_kernels(self):
+        lines = [json.loads(line) for line in self.good(
+            "bench", "kernels", "--batch", "1", "--image-size", "32", "--repeats", "1", "--json").splitlines()]
+        self.assertEqual(sum(line["name"] == "conv2d_forward" for line in lines), 23)
+        for line in lines:
+            self.assertGreater(line["seconds"], 0)
+            self.assertIsNone(line["vendor_s"])
+        self.assertEqual((lines[-1]["name"], lines[-1]["peak_flops_of"]), ("step", "FMA loop"))
+        self.assertGreater(lines[-1]["copy_bytes_s"], 0)
+        self.assertIn("cuda:K", lines[-1]["no_vendor"])
+        self.assertIn("one device", self.bad(2, "usage", "bench", "kernels", "--devices", "cpu:0,cpu:1"))
+        self.assertIn("fp64", self.bad(2, "usage", "bench", "kernels", "--precision", "bf16"))
 
     def test_bench_split(self):
         quick = ["bench", "split", "--model", "resnet18", "--classes", "10", "--image-size", "32", "--batch", "8",
