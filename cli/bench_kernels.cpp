@@ -75,8 +75,8 @@ void print_row(const Options& options, const KernelBenchRow& row) {
     return print_line(line.text());
   }
   const std::string vendor = row.vendor_seconds ? microseconds(*row.vendor_seconds) : "-";
-  print_line(fmt::format("{:<26}{:<36}{:>3}{:>12}{:>12}{:>10}{:>12}", row.name, row.shape, row.count,
-                         microseconds(row.seconds), microseconds(row.limit_seconds),
+  print_line(fmt::format("{:<26}{:<36}{:>3}{:>12}{:>12}{:>10}{:>12}", row.name, row.shape,
+                         row.count, microseconds(row.seconds), microseconds(row.limit_seconds),
                          percent(row.share_of_limit), vendor));
 }
 
@@ -176,6 +176,7 @@ std::vector<std::string> own_words() {
 [[noreturn]] void start_checked_program() {
   const auto self = std::filesystem::read_symlink("/proc/self/exe");
   const std::string program = (self.parent_path() / kCheckedProgram).string();
+  CONVOY_DCHECK(self != program, "{} was built without the checks", program);
   std::vector<std::string> words = own_words();
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
