@@ -81,7 +81,7 @@ void MemoryShadow::written(void* target, std::size_t bytes) {
 void MemoryShadow::copied(void* target, const void* source, std::size_t bytes) {
   ByteState* to = states(target);
   const ByteState* from = states(source);
-  if (!to) return;
+  if (!to || owner_of(target) == kPinnedOwner) return;
   if (from) {
     std::memmove(to, from, bytes);
   } else {

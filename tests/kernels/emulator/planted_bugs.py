@@ -2,7 +2,7 @@
 """Plants a bug in a copy of each of some shipped kernels and demands that the checked kernel tests catch it.
 
 Usage: planted_bugs.py BUILD [NAME...]
-BUILD holds the test program kernels_checked_test. For each bug the changed file goes into a folder of its own,
+BUILD holds the test programs kernels_checked_test and gpu_kernels_checked_test. For each bug the changed file goes into a folder of its own,
 which comes first on the include path; the one unit that it is in is compiled again, with the build's own command,
 and linked in front of the libraries. The script fails if a text to be changed is not there any more, if a unit
 does not compile, or if the test passes or fails for another reason than the one named here.
@@ -16,7 +16,7 @@ import subprocess
 import sys
 
 ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
-PROGRAM = "tests/kernels/kernels_checked_test"
+PROGRAMS = "tests/kernels/emulator/checks/"
 COPIES_LATE = "copies=late"
 
 
@@ -27,7 +27,8 @@ class Bug:
     file: str  # where the bug goes, in kernels/cuda; a header of the unit or the unit itself
     right: str
     wrong: str
-    tests: str  # which test cases run
+    program: str
+    tests: str  # which of its test cases run
     caught_by: str  # pattern of the report
     options: str = ""  # of the machine
 
@@ -39,7 +40,8 @@ BUGS = [
         file="block_reduce.h",
         right="  if (lane == 0) slots.of_warp[warp] = value;\n  __syncthreads();\n",
         wrong="  if (lane == 0) slots.of_warp[warp] = value;\n",
-        tests="*cross_entropy*",
+        program="kernels_checked_test",
+        tests="softmax_cross_entropy: backends agree*",
         caught_by=r"(race|uninitialised): .* \(block_reduce\.h:\d+",
     ),
     Bug(
@@ -48,7 +50,8 @@ BUGS = [
         file="cross_entropy.cu",
         right="    losses[row] = ",
         wrong="    losses[row + 1] = ",
-        tests="*cross_entropy*",
+        program="kernels_checked_test",
+        tests="softmax_cross_entropy: backends agree*",
         caught_by=r"out of bounds: write of 8 bytes, .* \(cross_entropy\.cu:\d+",
     ),
     Bug(
@@ -57,7 +60,8 @@ BUGS = [
         file="block_reduce.h",
         right="kWholeWarp = 0xffffffffu",
         wrong="kWholeWarp = 0x7fffffffu",
-        tests="*cross_entropy*",
+        program="kernels_checked_test",
+        tests="softmax_cross_entropy: backends agree*",
         caught_by=r"__shfl_down_sync at block_reduce\.h:\d+: mask 0x7fffffff lacks the calling lane 31",
     ),
     Bug(
@@ -66,7 +70,8 @@ BUGS = [
         file="mma_gemm.h",
         right="ptx::cp_async_wait<kAhead - 1>()",
         wrong="ptx::cp_async_wait<kAhead>()",
-        tests="conv2d forward*",
+        program="gpu_kernels_checked_test",
+        tests="tensor cores convolve integers*",
         caught_by=r"uninitialised: read of 16 bytes, shared memory at byte \d+ \(.*mma_",
         options=COPIES_LATE,
     ),
@@ -76,7 +81,8 @@ BUGS = [
         file="simt_linear.cu",
         right="    typename SimtTile<kSize>::Sums sums = {};\n",
         wrong="    typename SimtTile<kSize>::Sums sums;\n",
-        tests="linear*",
+        program="kernels_checked_test",
+        tests="linear: sums of integers*",
         caught_by=r"difference\(.*\n(.*\n)*.*expected",
     ),
     Bug(
@@ -85,7 +91,8 @@ BUGS = [
         file="context.cpp",
         right="void* take(int ordinal, std::size_t bytes) {\n  check(cudaSetDevice(ordinal));\n",
         wrong="void* take(int ordinal, std::size_t bytes) {\n  check(cudaSetDevice(ordinal + 1));\n",
-        tests="linear*",
+        program="kernels_checked_test",
+        tests="linear: sums of integers*",
         caught_by=r"a pointer to emu:1, whose memory emu:0 has no access to",
     ),
 ]
@@ -141,9 +148,10 @@ def compile_copy(bug, build, build_commands, folder):
     return target
 
 
-def link_copy(build, build_commands, unit, folder):
+def link_copy(bug, build, build_commands, unit, folder):
     target = os.path.join(folder, "test")
-    command = with_output(build_commands[PROGRAM], PROGRAM, target)
+    program = PROGRAMS + bug.program
+    command = with_output(build_commands[program], program, target)
     command.insert(command.index(target) + 1, unit)
     subprocess.run(command, cwd=build, check=True)
     return target
@@ -158,7 +166,7 @@ def report(bug, build, build_commands):
     """Empty if the bug is caught as expected, else what happened."""
     folder = os.path.join(build, "planted", re.sub(r"\W+", "_", bug.name))
     unit = compile_copy(bug, build, build_commands, folder)
-    result = run_copy(bug, link_copy(build, build_commands, unit, folder))
+    result = run_copy(bug, link_copy(bug, build, build_commands, unit, folder))
     # Catch2 breaks long lines.
     text = re.sub(r"\n +", " ", result.stdout + result.stderr)
     if result.returncode == 0:
