@@ -57,97 +57,96 @@ enum class Binary : int;
 // sum_of_squares: result[i] (f64) of each buffer. Everything here is kPlain but sum_of_squares.
 // scale: x *= factor, in place. cast: other dtype, same layout id (kPlain where what an id means
 // depends on the size of the type).
-#define CONVOY_KERNEL_LIST(CONVOY_KERNEL)                                                          \
-  CONVOY_KERNEL(std::size_t, layout_bytes, (LayoutId layout, const Shape& shape, DType dtype))     \
-  CONVOY_KERNEL(void, reorder, (Stream & stream, const Shape& shape, ConstBuffer x, Buffer y))     \
-  CONVOY_KERNEL(Conv2dLayouts, conv2d_layouts, (const Conv2dShape& shape, DType dtype))            \
-  CONVOY_KERNEL(void, conv2d_forward,                                                              \
-                (Stream & stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer w,          \
-                 ConstBuffer b, Buffer y))                                                         \
-  CONVOY_KERNEL(                                                                                   \
-      void, conv2d_input_gradient,                                                                 \
-      (Stream & stream, const Conv2dShape& shape, ConstBuffer dy, ConstBuffer w, Buffer dx))       \
-  CONVOY_KERNEL(void, conv2d_weight_gradient,                                                      \
-                (Stream & stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer dy,         \
-                 Buffer dw, Buffer db))                                                            \
-  CONVOY_KERNEL(void, linear_forward,                                                              \
-                (Stream & stream, const LinearShape& shape, ConstBuffer x, ConstBuffer w,          \
-                 ConstBuffer b, Buffer y))                                                         \
-  CONVOY_KERNEL(                                                                                   \
-      void, linear_input_gradient,                                                                 \
-      (Stream & stream, const LinearShape& shape, ConstBuffer dy, ConstBuffer w, Buffer dx))       \
-  CONVOY_KERNEL(void, linear_weight_gradient,                                                      \
-                (Stream & stream, const LinearShape& shape, ConstBuffer x, ConstBuffer dy,         \
-                 Buffer dw, Buffer db))                                                            \
-  CONVOY_KERNEL(                                                                                   \
-      void, batch_norm_statistics,                                                                 \
-      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, Buffer mean, Buffer m2))       \
-  CONVOY_KERNEL(void, batch_norm_merge,                                                            \
-                (Stream & stream, const PackedStatistics& packed, std::int64_t parts,              \
-                 ConstBuffer from, Buffer total))                                                  \
-  CONVOY_KERNEL(void, batch_norm_update,                                                           \
-                (Stream & stream, std::int64_t channels, const BatchNormStatistics& batch,         \
-                 double momentum, Buffer running_mean, Buffer running_var))                        \
-  CONVOY_KERNEL(std::size_t, batch_norm_mask_bytes,                                                \
-                (const BatchNormShape& shape, LayoutId layout, DType dtype))                       \
-  CONVOY_KERNEL(void, batch_norm_apply,                                                            \
-                (Stream & stream, const BatchNormShape& shape, ConstBuffer x,                      \
-                 const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,         \
-                 ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer mask))        \
-  CONVOY_KERNEL(void, batch_norm_backward_reduce,                                                  \
-                (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,       \
-                 ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics,          \
-                 double epsilon, bool relu, Buffer sum_dz, Buffer sum_dz_xhat))                    \
-  CONVOY_KERNEL(                                                                                   \
-      void, batch_norm_backward_apply,                                                             \
-      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,                 \
-       ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics, double epsilon,    \
-       bool relu, ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat, Buffer dx,       \
-       Buffer dresidual))                                                                          \
-  CONVOY_KERNEL(void, unary_forward,                                                               \
-                (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, Buffer y))          \
-  CONVOY_KERNEL(void, unary_backward,                                                              \
-                (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, ConstBuffer y,      \
-                 ConstBuffer dy, Buffer dx))                                                       \
-  CONVOY_KERNEL(                                                                                   \
-      void, binary_forward,                                                                        \
-      (Stream & stream, Binary op, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y))    \
-  CONVOY_KERNEL(void, binary_backward,                                                             \
-                (Stream & stream, Binary op, std::int64_t count, ConstBuffer a, ConstBuffer b,     \
-                 ConstBuffer dy, Buffer da, Buffer db))                                            \
-  CONVOY_KERNEL(void, fill, (Stream & stream, std::int64_t count, double value, Buffer x))         \
-  CONVOY_KERNEL(void, scale, (Stream & stream, std::int64_t count, double factor, Buffer x))       \
-  CONVOY_KERNEL(void, cast, (Stream & stream, std::int64_t count, ConstBuffer x, Buffer y))        \
-  CONVOY_KERNEL(                                                                                   \
-      void, max_pool2d_forward,                                                                    \
-      (Stream & stream, const Pool2dShape& shape, ConstBuffer x, Buffer y, Buffer index))          \
-  CONVOY_KERNEL(                                                                                   \
-      void, max_pool2d_backward,                                                                   \
-      (Stream & stream, const Pool2dShape& shape, ConstBuffer dy, ConstBuffer index, Buffer dx))   \
-  CONVOY_KERNEL(void, avg_pool2d_forward,                                                          \
-                (Stream & stream, const Pool2dShape& shape, ConstBuffer x, Buffer y))              \
-  CONVOY_KERNEL(void, avg_pool2d_backward,                                                         \
-                (Stream & stream, const Pool2dShape& shape, ConstBuffer dy, Buffer dx))            \
-  CONVOY_KERNEL(void, softmax_cross_entropy,                                                       \
-                (Stream & stream, const CrossEntropyShape& shape, ConstBuffer logits,              \
-                 ConstBuffer labels, Buffer loss, Buffer dlogits))                                 \
-  CONVOY_KERNEL(void, mse,                                                                         \
-                (Stream & stream, std::int64_t count, double scale, ConstBuffer x,                 \
-                 ConstBuffer target, Buffer loss, Buffer dx))                                      \
-  CONVOY_KERNEL(                                                                                   \
-      void, reduce_sum,                                                                            \
-      (Stream & stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y))          \
-  CONVOY_KERNEL(                                                                                   \
-      void, broadcast,                                                                             \
-      (Stream & stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y))          \
-  CONVOY_KERNEL(void, sum_of_squares,                                                              \
-                (Stream & stream, const std::vector<ConstBuffer>& x,                               \
-                 const std::vector<std::int64_t>& counts, Buffer result))                          \
-  CONVOY_KERNEL(void, sgd_update,                                                                  \
-                (Stream & stream, const std::vector<OptimizerSlot>& slots, const SgdArgs& args))   \
-  CONVOY_KERNEL(void, lars_update,                                                                 \
-                (Stream & stream, const std::vector<OptimizerSlot>& slots, const LarsArgs& args))  \
-  CONVOY_KERNEL(void, adamw_update,                                                                \
+#define CONVOY_KERNEL_LIST(CONVOY_KERNEL)                                                         \
+  CONVOY_KERNEL(std::size_t, layout_bytes, (LayoutId layout, const Shape& shape, DType dtype))    \
+  CONVOY_KERNEL(void, reorder, (Stream & stream, const Shape& shape, ConstBuffer x, Buffer y))    \
+  CONVOY_KERNEL(Conv2dLayouts, conv2d_layouts, (const Conv2dShape& shape, DType dtype))           \
+  CONVOY_KERNEL(void, conv2d_forward,                                                             \
+                (Stream & stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer w,         \
+                 ConstBuffer b, Buffer y))                                                        \
+  CONVOY_KERNEL(                                                                                  \
+      void, conv2d_input_gradient,                                                                \
+      (Stream & stream, const Conv2dShape& shape, ConstBuffer dy, ConstBuffer w, Buffer dx))      \
+  CONVOY_KERNEL(void, conv2d_weight_gradient,                                                     \
+                (Stream & stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer dy,        \
+                 Buffer dw, Buffer db))                                                           \
+  CONVOY_KERNEL(void, linear_forward,                                                             \
+                (Stream & stream, const LinearShape& shape, ConstBuffer x, ConstBuffer w,         \
+                 ConstBuffer b, Buffer y))                                                        \
+  CONVOY_KERNEL(                                                                                  \
+      void, linear_input_gradient,                                                                \
+      (Stream & stream, const LinearShape& shape, ConstBuffer dy, ConstBuffer w, Buffer dx))      \
+  CONVOY_KERNEL(void, linear_weight_gradient,                                                     \
+                (Stream & stream, const LinearShape& shape, ConstBuffer x, ConstBuffer dy,        \
+                 Buffer dw, Buffer db))                                                           \
+  CONVOY_KERNEL(                                                                                  \
+      void, batch_norm_statistics,                                                                \
+      (Stream & stream, const BatchNormShape& shape, ConstBuffer x, Buffer mean, Buffer m2))      \
+  CONVOY_KERNEL(void, batch_norm_merge,                                                           \
+                (Stream & stream, const PackedStatistics& packed, std::int64_t parts,             \
+                 ConstBuffer from, Buffer total))                                                 \
+  CONVOY_KERNEL(void, batch_norm_update,                                                          \
+                (Stream & stream, std::int64_t channels, const BatchNormStatistics& batch,        \
+                 double momentum, Buffer running_mean, Buffer running_var))                       \
+  CONVOY_KERNEL(std::size_t, batch_norm_mask_bytes,                                               \
+                (const BatchNormShape& shape, LayoutId layout, DType dtype))                      \
+  CONVOY_KERNEL(void, batch_norm_apply,                                                           \
+                (Stream & stream, const BatchNormShape& shape, ConstBuffer x,                     \
+                 const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,        \
+                 ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer mask))       \
+  CONVOY_KERNEL(void, batch_norm_backward_reduce,                                                 \
+                (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,      \
+                 ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics,         \
+                 double epsilon, bool relu, Buffer sum_dz, Buffer sum_dz_xhat))                   \
+  CONVOY_KERNEL(void, batch_norm_backward_apply,                                                  \
+                (Stream & stream, const BatchNormShape& shape, ConstBuffer x, ConstBuffer y,      \
+                 ConstBuffer mask, ConstBuffer dy, const BatchNormStatistics& statistics,         \
+                 double epsilon, bool relu, ConstBuffer gamma, ConstBuffer sum_dz,                \
+                 ConstBuffer sum_dz_xhat, Buffer dx, Buffer dresidual))                           \
+  CONVOY_KERNEL(void, unary_forward,                                                              \
+                (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, Buffer y))         \
+  CONVOY_KERNEL(void, unary_backward,                                                             \
+                (Stream & stream, Unary op, std::int64_t count, ConstBuffer x, ConstBuffer y,     \
+                 ConstBuffer dy, Buffer dx))                                                      \
+  CONVOY_KERNEL(                                                                                  \
+      void, binary_forward,                                                                       \
+      (Stream & stream, Binary op, std::int64_t count, ConstBuffer a, ConstBuffer b, Buffer y))   \
+  CONVOY_KERNEL(void, binary_backward,                                                            \
+                (Stream & stream, Binary op, std::int64_t count, ConstBuffer a, ConstBuffer b,    \
+                 ConstBuffer dy, Buffer da, Buffer db))                                           \
+  CONVOY_KERNEL(void, fill, (Stream & stream, std::int64_t count, double value, Buffer x))        \
+  CONVOY_KERNEL(void, scale, (Stream & stream, std::int64_t count, double factor, Buffer x))      \
+  CONVOY_KERNEL(void, cast, (Stream & stream, std::int64_t count, ConstBuffer x, Buffer y))       \
+  CONVOY_KERNEL(                                                                                  \
+      void, max_pool2d_forward,                                                                   \
+      (Stream & stream, const Pool2dShape& shape, ConstBuffer x, Buffer y, Buffer index))         \
+  CONVOY_KERNEL(                                                                                  \
+      void, max_pool2d_backward,                                                                  \
+      (Stream & stream, const Pool2dShape& shape, ConstBuffer dy, ConstBuffer index, Buffer dx))  \
+  CONVOY_KERNEL(void, avg_pool2d_forward,                                                         \
+                (Stream & stream, const Pool2dShape& shape, ConstBuffer x, Buffer y))             \
+  CONVOY_KERNEL(void, avg_pool2d_backward,                                                        \
+                (Stream & stream, const Pool2dShape& shape, ConstBuffer dy, Buffer dx))           \
+  CONVOY_KERNEL(void, softmax_cross_entropy,                                                      \
+                (Stream & stream, const CrossEntropyShape& shape, ConstBuffer logits,             \
+                 ConstBuffer labels, Buffer loss, Buffer dlogits))                                \
+  CONVOY_KERNEL(void, mse,                                                                        \
+                (Stream & stream, std::int64_t count, double scale, ConstBuffer x,                \
+                 ConstBuffer target, Buffer loss, Buffer dx))                                     \
+  CONVOY_KERNEL(                                                                                  \
+      void, reduce_sum,                                                                           \
+      (Stream & stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y))         \
+  CONVOY_KERNEL(                                                                                  \
+      void, broadcast,                                                                            \
+      (Stream & stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y))         \
+  CONVOY_KERNEL(void, sum_of_squares,                                                             \
+                (Stream & stream, const std::vector<ConstBuffer>& x,                              \
+                 const std::vector<std::int64_t>& counts, Buffer result))                         \
+  CONVOY_KERNEL(void, sgd_update,                                                                 \
+                (Stream & stream, const std::vector<OptimizerSlot>& slots, const SgdArgs& args))  \
+  CONVOY_KERNEL(void, lars_update,                                                                \
+                (Stream & stream, const std::vector<OptimizerSlot>& slots, const LarsArgs& args)) \
+  CONVOY_KERNEL(void, adamw_update,                                                               \
                 (Stream & stream, const std::vector<OptimizerSlot>& slots, const AdamwArgs& args))
 
 /// The kernels of one backend.

@@ -299,9 +299,8 @@ TEST_CASE("nccl communicator: what callers hand over is checked") {
     expect_error(ErrorKind::usage, {"root is rank 1"},
                  [&] { rank.nccl->broadcast(a.buffer(), 1, 1, stream); });
     // What only the library finds: memory past the end of a buffer.
-    expect_error(
-        ErrorKind::communication, {"nccl: rank 0 of 1: broadcast: invalid argument"},
-        [&] { rank.nccl->broadcast(a.buffer(), 1 << 28, 0, stream); });
+    expect_error(ErrorKind::communication, {"nccl: rank 0 of 1: broadcast: invalid argument"},
+                 [&] { rank.nccl->broadcast(a.buffer(), 1 << 28, 0, stream); });
     rank.nccl->all_reduce(a.buffer(), b.buffer(), 2, Reduction::sum, stream);
     CHECK(b.read() == std::vector<float>{1, 2});
   });
