@@ -11,6 +11,7 @@ namespace {
 OpCase row_scale_case(const RowScaleShape& shape) {
   OpCase result{"row_scale", OpClass::sum};
   result.terms = double(shape.rows);
+  result.takes_bf16 = false;
   return result.input("x", {shape.rows, shape.width})
       .input("w", {shape.width})
       .input("dy", {shape.rows, shape.width})
