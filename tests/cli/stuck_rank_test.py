@@ -29,7 +29,8 @@ class StuckRankTest(RanksTest):
                 self.assertLess(time.monotonic() - since, TIMEOUT + 5)
                 self.assert_gone(job, time.monotonic(), 10)
                 where = r"in \w+ \d+ of step \d+"
-                doing = rf"({where}|(computing|loading) in step \d+, before \w+ \d+ of step \d+|evaluating .*)"
+                inside = r"(computing|loading|in [A-Z]+ [\d.]+)"  # or an instruction of the schedule
+                doing = rf"({where}|{inside} (in|of) step \d+, before \w+ \d+ of step \d+|evaluating .*)"
                 expected = (
                     rf"convoy: error: \[rank 3\] communication: stuck {doing} since \d\d:\d\d:\d\d \({TIMEOUT} s\), "
                     rf"nothing heard of it, host {HOST}, pid {pid}; ranks 0,1,2 wait( {where})?"
