@@ -149,15 +149,16 @@ def compile_copy(bug, build, build_commands, folder):
     return target
 
 
-def link_copy(bug, build, build_commands, unit, folder):
-    target = os.path.join(folder, "test")
+def link_copy(bug, build, build_commands, unit):
+    """Beside the program itself, whose place its libraries' paths start from."""
+    target = PROGRAMS + "planted_" + re.sub(r"\W+", "_", bug.name)
     program = PROGRAMS + bug.program
     command = with_output(build_commands[program], program, target)
     # The linker keeps the first of several definitions.
     at = command.index(target) + 1
     command[at:at] = [unit, "-Wl,--allow-multiple-definition"]
     subprocess.run(command, cwd=build, check=True)
-    return target
+    return os.path.join(build, target)
 
 
 def run_copy(bug, program):
@@ -169,7 +170,7 @@ def report(bug, build, build_commands):
     """Empty if the bug is caught as expected, else what happened."""
     folder = os.path.join(build, "planted", re.sub(r"\W+", "_", bug.name))
     unit = compile_copy(bug, build, build_commands, folder)
-    result = run_copy(bug, link_copy(bug, build, build_commands, unit, folder))
+    result = run_copy(bug, link_copy(bug, build, build_commands, unit))
     # Catch2 breaks long lines, inside of words too.
     text = re.sub(r"\s", "", result.stdout + result.stderr)
     if result.returncode == 0:
