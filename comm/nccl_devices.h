@@ -29,11 +29,6 @@ class NcclCommunicator : public Communicator {
   virtual void end_messages() = 0;
 };
 
-/// cuda and emu: their memory is not this machine's.
-inline bool is_gpu(const Device& device) {
-  return device.type == DeviceType::cuda || device.type == DeviceType::emu;
-}
-
 /// Whether devices of `type` have NCCL in this build. Loads nothing.
 bool has_nccl(DeviceType type);
 

@@ -9,10 +9,6 @@
 namespace convoy {
 namespace {
 
-bool on_host(const Device& device) {
-  return device.type == DeviceType::cpu || device.type == DeviceType::ref;
-}
-
 // Between two devices of the host, or two GPUs: queued on the target's stream, after what the
 // source's stream has queued.
 void copy_beside(const Tensor& target, const Tensor& source, std::size_t bytes) {
@@ -27,15 +23,15 @@ void copy_across(const Tensor& target, const Tensor& source, std::size_t bytes) 
   void* const to = target.buffer().data;
   const void* const from = source.buffer().data;
   const Device& home = source.device();
-  if (on_host(target.device()) == on_host(home) &&
-      (on_host(home) || target.device().type == home.type)) {
+  if (is_gpu(target.device()) == is_gpu(home) &&
+      (!is_gpu(home) || target.device().type == home.type)) {
     return copy_beside(target, source, bytes);
   }
-  if (on_host(home)) {
+  if (!is_gpu(home)) {
     current_stream(home).record().wait();
     return context(target.device()).copy_in(current_stream(target.device()), to, from, bytes);
   }
-  CONVOY_CHECK(on_host(target.device()), "copy: no path from {} to {}, expected the same kind",
+  CONVOY_CHECK(!is_gpu(target.device()), "copy: no path from {} to {}, expected the same kind",
                to_string(home), to_string(target.device()));
   current_stream(target.device()).record().wait();
   context(home).copy_out(current_stream(home), to, from, bytes);

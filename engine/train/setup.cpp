@@ -83,8 +83,7 @@ DType dtype_of_precision(const Settings& settings) {
   const bool doubles = settings.precision == "fp64";
   for (const std::string& name : settings.devices) {
     const Device device(name);
-    const bool gpu = device.type == DeviceType::cuda || device.type == DeviceType::emu;
-    CONVOY_CHECK(gpu || (doubles && device.type == DeviceType::ref),
+    CONVOY_CHECK(is_gpu(device) || (doubles && device.type == DeviceType::ref),
                  "--precision {} needs --devices {}cuda:K or emu:K, but the device is {}",
                  settings.precision, doubles ? "ref:K, " : "", to_string(device));
   }

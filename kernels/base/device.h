@@ -29,6 +29,11 @@ struct Device {
   friend auto operator<=>(const Device&, const Device&) = default;
 };
 
+/// Whether its memory is a GPU's, real or emulated, and not the host's.
+inline bool is_gpu(const Device& device) {
+  return device.type == DeviceType::cuda || device.type == DeviceType::emu;
+}
+
 /// "cpu:1".
 std::string to_string(const Device& device);
 

@@ -288,10 +288,6 @@ OpCase rounded(OpCase op_case, DType dtype) {
   return op_case;
 }
 
-bool is_gpu(const Device& device) {
-  return device.type == DeviceType::emu || device.type == DeviceType::cuda;
-}
-
 bool follows_the_run(const OpCase& op_case) {
   return std::any_of(op_case.operands.begin(), op_case.operands.end(),
                      [](const Operand& operand) { return !operand.dtype; });

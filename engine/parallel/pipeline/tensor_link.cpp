@@ -12,14 +12,10 @@
 namespace convoy {
 namespace {
 
-bool on_host(const Device& device) {
-  return device.type == DeviceType::cpu || device.type == DeviceType::ref;
-}
-
 /// Whether `layout` of `device` means the same in every process: those of weights on a cpu are
 /// numbered as they come up. All devices of a run are of one kind.
 bool is_shared(LayoutId layout, const Device& device) {
-  if (layout == kPlain || !on_host(device)) return true;
+  if (layout == kPlain || is_gpu(device)) return true;
   return device.type == DeviceType::cpu && cpu::is_activation_layout(layout);
 }
 
@@ -40,7 +36,7 @@ void copy_out(const Tensor& tensor, std::byte* to) {
   Stream& stream = current_stream(tensor.device());
   const std::size_t bytes = stored_bytes(tensor);
   if (bytes == 0) return;
-  if (!on_host(tensor.device())) {
+  if (is_gpu(tensor.device())) {
     return context(tensor.device()).copy_out(stream, to, tensor.buffer().data, bytes);
   }
   stream.synchronize();
@@ -51,7 +47,7 @@ void copy_in(const std::byte* from, const Tensor& tensor) {
   Stream& stream = current_stream(tensor.device());
   const std::size_t bytes = stored_bytes(tensor);
   if (bytes == 0) return;
-  if (!on_host(tensor.device())) {
+  if (is_gpu(tensor.device())) {
     return context(tensor.device()).copy_in(stream, tensor.buffer().data, from, bytes);
   }
   stream.synchronize();  // the memory may have been another tensor's, which queued work uses
