@@ -39,7 +39,18 @@ bool any_needs_gradient(const std::vector<Tensor>& tensors) {
 SavedTensor::SavedTensor(const char* op, const Tensor& tensor)
     : op_(op), tensor_(tensor.detach()), version_(tensor.storage()->version()) {}
 
-const Tensor& SavedTensor::get() const {
+SavedTensor SavedTensor::remade(const char* op, const Tensor& tensor) {
+  SavedTensor result;
+  result.op_ = op;
+  result.remake_ = tensor.storage()->remake();
+  const Remake* remake = result.remake_.get();
+  // A part of the values, or a view of them, is not what the maker makes.
+  const bool same = remake && remake->shape == tensor.shape() && remake->layout == tensor.layout();
+  return same ? result : SavedTensor(op, tensor);
+}
+
+Tensor SavedTensor::get() const {
+  if (remake_) return remake_->make();
   CONVOY_CHECK(tensor_.storage()->version() == version_,
                "{}: {} was saved for backward and overwritten since (version {}, expected {})", op_,
                describe(tensor_), tensor_.storage()->version(), version_);

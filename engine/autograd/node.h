@@ -18,6 +18,8 @@
 
 namespace convoy {
 
+struct Remake;
+
 /// Gradients of a half's tensors, in their order; undefined where there is none.
 using Gradients = std::vector<Tensor>;
 /// dy -> gradients; `wanted[i]` tells whether anybody uses the i-th one.
@@ -29,15 +31,19 @@ class SavedTensor {
   SavedTensor() = default;
   /// Keeps the values, not the graph behind them: an op may save its own output.
   SavedTensor(const char* op, const Tensor& tensor);
+  /// Keeps how to make the values again where their maker offered that (see Storage::offer_remake),
+  /// and not the memory. For what is read once.
+  static SavedTensor remade(const char* op, const Tensor& tensor);
 
-  bool defined() const { return tensor_.defined(); }
-  /// `usage` if the values were overwritten after they were saved.
-  const Tensor& get() const;
+  bool defined() const { return tensor_.defined() || remake_; }
+  /// `usage` if the values, or those that they are made from, were overwritten since.
+  Tensor get() const;
 
  private:
   const char* op_ = "";
   Tensor tensor_;
   std::uint64_t version_ = 0;
+  std::shared_ptr<const Remake> remake_;
 };
 
 /// Where a gradient goes: to the node that made the tensor, or to a leaf, or nowhere.

@@ -10,6 +10,7 @@
 #include "engine/autograd/node.h"
 #include "engine/ops/ops.h"
 #include "engine/ops/support.h"
+#include "engine/tensor/storage.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -164,6 +165,27 @@ Tensor empty_mask(const Tensor& x, const BatchNormShape& shape) {
   return Tensor::empty({static_cast<std::int64_t>(bytes)}, {DType::u8, x.device()});
 }
 
+// What y is made of; makes it once more, without the ReLU's mask.
+struct Maker {
+  Tensor operator()() const {
+    const Tensor x = input.get();
+    Tensor y = Tensor::empty_like(x);
+    apply(x, Tensor(), y, Tensor());
+    return y;
+  }
+  void apply(const Tensor& x, const Tensor& residual, const Tensor& y, const Tensor& mask) const {
+    kernels_of(x).batch_norm_apply(
+        stream_of(x), shape, x.buffer(), statistics.view(), epsilon, gamma.get().buffer(),
+        beta.get().buffer(), buffer_or_none(residual), relu, y.buffer(), buffer_or_none(mask));
+  }
+
+  BatchNormShape shape;
+  bool relu;
+  double epsilon;
+  Statistics statistics;
+  SavedTensor input, gamma, beta;
+};
+
 // dy -> dx and the residual's gradient. It owns the saved tensors: they go when it has run, the
 // sums stay for the weights half.
 struct InputsHalf {
@@ -228,12 +250,19 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, Ten
   const Tensor added = residual.defined() ? residual.detach().with_layout(x.layout()) : residual;
   Tensor y = Tensor::empty_like(x);
   const Tensor mask = options.relu ? empty_mask(x, shape) : Tensor();
-  if (has_values(shape)) {
-    kernels_of(x).batch_norm_apply(
-        stream_of(x), shape, x.buffer(), statistics.view(), options.epsilon, weight.buffer(),
-        bias.buffer(), buffer_or_none(added), options.relu, y.buffer(), buffer_or_none(mask));
-  }
+  const Maker maker{shape,
+                    options.relu,
+                    options.epsilon,
+                    statistics,
+                    SavedTensor("batch_norm", x),
+                    SavedTensor("batch_norm", weight),
+                    SavedTensor("batch_norm", bias)};
+  if (has_values(shape)) maker.apply(x, added, y, mask);
   const bool reads_y = options.relu && !mask.defined();
+  // x is kept anyway, so y need not be. A GPU has less bandwidth to spare for that than memory.
+  if (grad_enabled() && has_values(shape) && !reads_y && !added.defined() && !is_gpu(x.device())) {
+    y.storage()->offer_remake({maker, y.shape(), y.layout()});
+  }
   const InputsHalf inputs_half{shape,
                                training,
                                options.relu,

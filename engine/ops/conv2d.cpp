@@ -80,9 +80,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                          dx.buffer());
     return {dx};
   };
-  auto weights_half = [shape, input = SavedTensor("conv2d", input), layout = weight.layout(),
-                       options = weight.options()](const Tensor& dy,
-                                                   const std::vector<bool>& wanted) -> Gradients {
+  auto weights_half = [shape, input = SavedTensor::remade("conv2d", input),
+                       layout = weight.layout(), options = weight.options()](
+                          const Tensor& dy, const std::vector<bool>& wanted) -> Gradients {
     Tensor dw = Tensor::empty(shape.weight(), options, layout);
     Tensor db = wanted[1] ? Tensor::empty({shape.k}, options) : Tensor();
     if (!has_values(dy)) return zeroed({dw, db});

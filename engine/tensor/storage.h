@@ -3,13 +3,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
+#include "kernels/base/buffer.h"
 #include "kernels/base/context.h"
 #include "kernels/base/memory_pool.h"
+#include "kernels/base/shape.h"
 
 namespace convoy {
+
+class Tensor;
+
+/// How values can be made a second time, bit for bit: who saves them for backward may keep this
+/// in place of the memory.
+struct Remake {
+  std::function<Tensor()> make;
+  Shape shape;
+  LayoutId layout;
+  std::uint64_t version = 0;  ///< of the storage, set by it: what was written later is not made
+};
 
 /// Owned by the tensors that refer to it.
 class Storage {
@@ -27,6 +41,10 @@ class Storage {
   /// Writes so far: a tensor saved for backward checks that it is unchanged.
   std::uint64_t version() const { return version_; }
   void raise_version() { ++version_; }
+  /// The values as they are now, all of them, are what remake.make() gives.
+  void offer_remake(Remake remake);
+  /// Of the values as they are now; null if nobody offered it.
+  std::shared_ptr<const Remake> remake() const;
   /// Work of another stream reads the memory until `event`: it is neither freed nor written before.
   void use_until(const Event& event);
   /// `stream` is about to write: it waits for the reads of other streams.
@@ -38,6 +56,7 @@ class Storage {
   MemoryPool::Block block_;
   std::uint64_t version_ = 0;
   std::vector<Event> readers_;
+  std::shared_ptr<const Remake> remake_;
 };
 
 }  // namespace convoy

@@ -84,6 +84,26 @@ class LaneFactors {
   std::vector<float> values_;
 };
 
+/// Where the ReLU's bits of a run lie: 16 elements to a word, each run on words of its own.
+struct MaskWords {
+  explicit MaskWords(const Runs& runs)
+      : count(runs.count), per_run((runs.length + kRowLanes - 1) / kRowLanes) {}
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(count * per_run) * sizeof(std::uint16_t);
+  }
+  template <class Word>
+  Word* of_run(Word* words, std::int64_t i) const {
+    return words ? words + i * per_run : nullptr;
+  }
+  std::int64_t count, per_run;
+};
+
+void check_mask(const char* kernel, ConstBuffer mask, LayoutId made_in, LayoutId working) {
+  require_type(kernel, DType::u8, {{"mask", mask}});
+  CONVOY_DCHECK(!mask || made_in == working, "{}: mask of layout {}, dy is in layout {}", kernel,
+                made_in, working);
+}
+
 double count_of(const BatchNormStatistics& statistics) {
   return statistics.device_count ? *statistics.device_count.as<double>() : statistics.count;
 }
@@ -179,21 +199,24 @@ void batch_norm_update(Stream& stream, std::int64_t channels, const BatchNormSta
   });
 }
 
-std::size_t batch_norm_mask_bytes(const BatchNormShape&, LayoutId, DType) {
-  return 0;
+std::size_t batch_norm_mask_bytes(const BatchNormShape& shape, LayoutId layout, DType) {
+  const MaskWords words(Runs(layout, shape.n, shape.c, shape.spatial));
+  return words.bytes();
 }
 
 void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                       const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,
-                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer) {
+                      ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer mask) {
   require_f32("batch_norm_apply", stream, {x, gamma, beta, residual, y});
   require_activation("batch_norm_apply", {{"x", x}, {"residual", residual}, {"y", y}});
   check_statistics("batch_norm_apply", statistics);
+  check_mask("batch_norm_apply", mask, x.layout, x.layout);
   const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
+  const MaskWords words(runs);
   Staging staging(stream, x.layout, {{shape.x(), residual}, {shape.x(), y}});
   const float* add = staging.input(shape.x(), residual);
   float* out = staging.output(shape.x(), y);
-  host(stream).submit([=, data = x.as<float>()] {
+  host(stream).submit([=, data = x.as<float>(), bits = mask.as<std::uint16_t>()] {
     LaneFactors factors(runs, 3);
     for (std::int64_t c = 0; c < runs.channels; ++c) {
       const SplitMean mean(read(statistics.mean, c));
@@ -206,37 +229,41 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
       const std::int64_t begin = i * runs.length;
       loops().batch_norm_apply(data + begin, add ? add + begin : nullptr, runs.length,
                                factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2),
-                               relu, out + begin);
+                               relu, out + begin, words.of_run(bits, i));
     });
   });
   staging.finish();
 }
 
 void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                                ConstBuffer y, ConstBuffer, ConstBuffer dy,
+                                ConstBuffer y, ConstBuffer mask, ConstBuffer dy,
                                 const BatchNormStatistics& statistics, double epsilon, bool relu,
                                 Buffer sum_dz, Buffer sum_dz_xhat) {
-  if (!relu) y = {};
+  if (!relu) mask = {};
+  if (!relu || mask) y = {};
   require_f32("batch_norm_backward_reduce", stream, {x, y, dy});
+  check_mask("batch_norm_backward_reduce", mask, x.layout, x.layout);
   require_activation("batch_norm_backward_reduce", {{"x", x}, {"y", y}, {"dy", dy}});
   require_statistics("batch_norm_backward_reduce",
                      {{"sum_dz", sum_dz}, {"sum_dz_xhat", sum_dz_xhat}});
   check_statistics("batch_norm_backward_reduce", statistics);
   const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
+  const MaskWords words(runs);
   const std::int64_t sums = runs.count * runs.period;
   Staging staging(stream, x.layout, {{shape.x(), y}, {shape.x(), dy}},
                   static_cast<std::size_t>(2 * sums) * sizeof(double));
   const float* result = staging.input(shape.x(), y);
   const float* gradient = staging.input(shape.x(), dy);
   auto* parts = static_cast<double*>(staging.own());
-  host(stream).submit([=, data = x.as<float>()] {
+  host(stream).submit([=, data = x.as<float>(), bits = mask.as<std::uint16_t>()] {
     std::vector<double> means(static_cast<std::size_t>(runs.blocks * runs.period));
     for (std::int64_t c = 0; c < runs.channels; ++c) means[c] = read(statistics.mean, c);
     std::fill_n(parts, 2 * sums, 0.0);
     parallel_for(runs.count, runs.length, [&](std::int64_t i) {
       const std::int64_t begin = i * runs.length;
-      loops().batch_norm_reduce(data + begin, result ? result + begin : nullptr, gradient + begin,
-                                runs.length, runs.period,
+      const BatchNormPassed passed = {gradient + begin, words.of_run(bits, i),
+                                      result ? result + begin : nullptr};
+      loops().batch_norm_reduce(data + begin, passed, runs.length, runs.period,
                                 means.data() + i % runs.blocks * runs.period,
                                 parts + i * runs.period, parts + sums + i * runs.period);
     });
@@ -253,26 +280,29 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
 }
 
 void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
-                               ConstBuffer y, ConstBuffer, ConstBuffer dy,
+                               ConstBuffer y, ConstBuffer mask, ConstBuffer dy,
                                const BatchNormStatistics& statistics, double epsilon, bool relu,
                                ConstBuffer gamma, ConstBuffer sum_dz, ConstBuffer sum_dz_xhat,
                                Buffer dx, Buffer dresidual) {
   const bool frozen = !sum_dz;
   const LayoutId working = dy.layout;
-  if (!relu) y = {};
+  if (!relu) mask = {};
+  if (!relu || mask) y = {};
+  check_mask("batch_norm_backward_apply", mask, x.layout, working);
   if (frozen) x = {};
   require_f32("batch_norm_backward_apply", stream, {x, y, dy, gamma, dx, dresidual});
   require_activation("batch_norm_backward_apply",
                      {{"x", x}, {"y", y}, {"dy", dy}, {"dx", dx}, {"dresidual", dresidual}});
   check_statistics("batch_norm_backward_apply", statistics);
   const Runs runs(working, shape.n, shape.c, shape.spatial);
+  const MaskWords words(runs);
   Staging staging(stream, working,
                   {{shape.x(), x}, {shape.x(), y}, {shape.x(), dx}, {shape.x(), dresidual}});
   const float* data = staging.input(shape.x(), x);
   const float* result = staging.input(shape.x(), y);
   float* out = staging.output(shape.x(), dx);
   float* residual = staging.output(shape.x(), dresidual);
-  host(stream).submit([=, gradient = dy.as<float>()] {
+  host(stream).submit([=, gradient = dy.as<float>(), bits = mask.as<std::uint16_t>()] {
     LaneFactors factors(runs, 4);
     const double count = count_of(statistics);
     for (std::int64_t c = 0; c < runs.channels; ++c) {
@@ -290,7 +320,7 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
       const std::int64_t begin = i * runs.length;
       auto at = [begin](auto* p) { return p ? p + begin : nullptr; };
       loops().batch_norm_gradient(
-          at(data), at(result), gradient + begin, runs.length,
+          at(data), {gradient + begin, words.of_run(bits, i), at(result)}, runs.length,
           {factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2), factors.of_run(i, 3)},
           at(out), at(residual));
     });

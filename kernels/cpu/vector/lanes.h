@@ -4,6 +4,10 @@
 
 #include "kernels/cpu/vector/table.h"
 
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+
 #if !defined(CONVOY_ISA) || !defined(CONVOY_LANES)
 #error "CONVOY_ISA (a namespace) and CONVOY_LANES (floats per vector) come from the build"
 #endif
@@ -17,6 +21,8 @@ typedef float Vector __attribute__((vector_size(4 * CONVOY_LANES)));
 // Half a vector of floats, and as many doubles: a whole vector.
 typedef float Half __attribute__((vector_size(2 * CONVOY_LANES)));
 typedef double Wide __attribute__((vector_size(4 * CONVOY_LANES)));
+typedef int VectorInts __attribute__((vector_size(4 * CONVOY_LANES)));
+typedef int HalfInts __attribute__((vector_size(2 * CONVOY_LANES)));
 inline constexpr int kHalfLanes = CONVOY_LANES / 2;
 inline constexpr int kWides = kRowLanes / kHalfLanes;
 
@@ -76,6 +82,39 @@ CONVOY_INLINE Row mask(const Row& y, const Row& dy) {
   return row;
 }
 
+/// One bit a lane, from the lowest up: where rectify(x) lets a gradient pass, as mask() has it.
+CONVOY_INLINE std::uint16_t passing(const Row& x) {
+  unsigned bits = 0;
+  CONVOY_EACH {
+#if defined(__AVX512F__)
+    const unsigned part = _mm512_cmp_ps_mask((__m512)x.v[i], _mm512_setzero_ps(), _CMP_NLE_UQ);
+#elif defined(__AVX__)
+    const auto part = static_cast<unsigned>(
+        _mm256_movemask_ps(_mm256_cmp_ps((__m256)x.v[i], _mm256_setzero_ps(), _CMP_NLE_UQ)));
+#else
+    unsigned part = 0;
+    for (int l = 0; l < CONVOY_LANES; ++l) part |= unsigned{!(x.v[i][l] <= 0)} << l;
+#endif
+    bits |= part << (i * CONVOY_LANES);
+  }
+  return static_cast<std::uint16_t>(bits);
+}
+
+/// The lanes of `values` whose bit is set, from the lowest up; 0 elsewhere.
+template <class Ints, class Floats>
+CONVOY_INLINE Floats keep_lanes(unsigned bits, const Floats& values) {
+  Ints lane;
+  for (unsigned l = 0; l < sizeof(Ints) / sizeof(int); ++l) lane[l] = 1 << l;
+  const Ints kept = (lane & (Ints{} + static_cast<int>(bits))) != Ints{};
+  return (Floats)((Ints)values & kept);
+}
+
+CONVOY_INLINE Row keep(unsigned bits, const Row& values) {
+  Row row;
+  CONVOY_EACH row.v[i] = keep_lanes<VectorInts>(bits >> (i * CONVOY_LANES), values.v[i]);
+  return row;
+}
+
 /// 16 doubles.
 struct WideRow {
   Wide v[kWides];
@@ -85,6 +124,10 @@ CONVOY_INLINE Half load_half(const float* p) {
   Half half;
   __builtin_memcpy(&half, p, sizeof half);
   return half;
+}
+
+CONVOY_INLINE Half keep(unsigned bits, const Half& values) {
+  return keep_lanes<HalfInts>(bits, values);
 }
 
 CONVOY_INLINE Wide widen(const Half& half) {

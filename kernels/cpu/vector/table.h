@@ -26,6 +26,15 @@ struct BatchNormGradient {
   const float *mean, *k_dz, *k_x, *k;
 };
 
+/// The gradient of a batch norm's output, and what tells where it passes the ReLU: one bit an
+/// element (16 to a word, a run's last word may be part of one), or the output, or nothing: there
+/// is no ReLU.
+struct BatchNormPassed {
+  const float* dy;
+  const std::uint16_t* bits;
+  const float* y;
+};
+
 /// Unrolled by one column: im2col of one channel.
 struct UnrollGeometry {
   std::int64_t h, w, r, s, out_h, out_w;
@@ -53,14 +62,15 @@ struct GemmOperand {
 #define CONVOY_VECTOR_LIST(CONVOY_VECTOR)                                                          \
   CONVOY_VECTOR(void, batch_norm_statistics,                                                       \
                 (const float* x, std::int64_t count, int period, double* mean, double* m2))        \
-  CONVOY_VECTOR(void, batch_norm_apply,                                                            \
-                (const float* x, const float* residual, std::int64_t count, const float* mean,     \
-                 const float* scale, const float* shift, bool relu, float* y))                     \
+  CONVOY_VECTOR(                                                                                   \
+      void, batch_norm_apply,                                                                      \
+      (const float* x, const float* residual, std::int64_t count, const float* mean,               \
+       const float* scale, const float* shift, bool relu, float* y, std::uint16_t* bits))          \
   CONVOY_VECTOR(void, batch_norm_reduce,                                                           \
-                (const float* x, const float* y, const float* dy, std::int64_t count, int period,  \
+                (const float* x, const BatchNormPassed& passed, std::int64_t count, int period,    \
                  const double* mean, double* sum_dz, double* sum_dz_x))                            \
   CONVOY_VECTOR(void, batch_norm_gradient,                                                         \
-                (const float* x, const float* y, const float* dy, std::int64_t count,              \
+                (const float* x, const BatchNormPassed& passed, std::int64_t count,                \
                  const BatchNormGradient& factors, float* dx, float* dresidual))                   \
   CONVOY_VECTOR(                                                                                   \
       void, max_pool_forward,                                                                      \

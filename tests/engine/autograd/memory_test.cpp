@@ -2,7 +2,9 @@
 #include "engine/autograd/backward.h"
 #include "engine/autograd/grad_mode.h"
 #include "engine/ops/ops.h"
+#include "engine/tensor/random.h"
 #include "kernels/base/context.h"
+#include "kernels/kernel_list.h"
 #include "models/models.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -130,6 +132,62 @@ TEST_CASE("nothing leaks from a network") {
     CHECK(in_use("ref:0") == after_one);
   }
   CHECK(in_use("ref:0") == before);
+}
+
+namespace {
+
+// A convolution behind batch norm and ReLU.
+struct NormedConvolution {
+  // As a convolution before it would leave it; 1 MiB.
+  Tensor x = Tensor::randn({4, 16, 64, 64}).with_layout(layouts().x);
+  Tensor gamma = Tensor::ones({16}), beta = Tensor::zeros({16});
+  Tensor weight = Tensor::randn({16, 16, 3, 3});
+
+  static Conv2dLayouts layouts() {
+    Conv2dShape shape{4, 16, 64, 64, 16, 3, 3};
+    shape.padding_h = shape.padding_w = 1;
+    return context("cpu:0").kernels().conv2d_layouts(shape, DType::f32);
+  }
+  Tensor normed() {
+    for (Tensor* leaf : {&x, &gamma, &weight}) leaf->set_requires_grad();
+    return batch_norm(x, gamma, beta, Tensor::zeros({16}), Tensor::ones({16}), {.relu = true});
+  }
+  Tensor convolved(const Tensor& y) { return conv2d(y, weight, Tensor(), {.padding = {1, 1}}); }
+};
+
+}  // namespace
+
+TEST_CASE("what batch norm gives is made again for a convolution's gradient, bit for bit") {
+  // The gradient of the weight through a convolution that keeps y, and through one that does not:
+  // values written to y by hand are not what batch norm would make again.
+  const auto gradient = [](bool written) {
+    manual_seed(7);
+    NormedConvolution work;
+    Tensor y = work.normed();
+    if (written) {
+      NoGradScope no_grad;
+      y.copy_(y.clone());
+    }
+    const std::size_t before = in_use("cpu:0");
+    const Tensor z = work.convolved(y);
+    y = Tensor();
+    const std::size_t kept = in_use("cpu:0") + kMegabyte - before;  // of z and y, less y
+    CHECK(kept >= (written ? 2 : 1) * kMegabyte);
+    CHECK(kept < (written ? 2 : 1) * kMegabyte + kMegabyte / 2);
+    sum(z).backward();
+    return work.weight.grad().to_vector<float>();
+  };
+  CHECK(gradient(true) == gradient(false));
+}
+
+TEST_CASE("what values are made of must be as it was when they are made again") {
+  NormedConvolution work;
+  const Tensor z = work.convolved(work.normed());
+  {
+    NoGradScope no_grad;
+    work.beta.fill_(1);
+  }
+  expect_error(ErrorKind::usage, {"batch_norm", "overwritten since"}, [&] { sum(z).backward(); });
 }
 
 }  // namespace convoy::testing
