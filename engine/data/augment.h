@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "engine/data/image.h"
+
 namespace convoy {
 
 /// How images of a data set are varied in training.
@@ -12,16 +14,6 @@ enum class AugmentRule {
   flip,           // mirrored with probability 1/2
   pad_crop_flip,  // 4 black pixels around, a crop of the old size, then flip
   resized_crop,   // a random part of the area, resized to the image size, then flip
-};
-
-/// A rectangle of pixels; x and y may be negative where the image is padded.
-struct CropBox {
-  int x = 0;
-  int y = 0;
-  int width = 0;
-  int height = 0;
-
-  friend bool operator==(const CropBox&, const CropBox&) = default;
 };
 
 /// What is done to one image in one epoch.

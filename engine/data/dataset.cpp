@@ -28,6 +28,9 @@ class FirstSamples : public Dataset {
   ResizeRule resize_rule() const override { return all_->resize_rule(); }
   AugmentRule augment_rule() const override { return all_->augment_rule(); }
   Image read(std::int64_t i) const override { return all_->read(i); }
+  ImagePart read_part(std::int64_t i, const PartWish& wish) const override {
+    return all_->read_part(i, wish);
+  }
   std::int64_t features() const override { return all_->features(); }
   std::int64_t targets() const override { return all_->targets(); }
   void read_row(std::int64_t i, float* features, float* targets) const override {
@@ -58,6 +61,12 @@ void check_normalisation(const Normalisation& normalisation) {
                  "deviation above 0 expected",
                  mean, deviation, c);
   }
+}
+
+ImagePart Dataset::read_part(std::int64_t i, const PartWish& wish) const {
+  Image image = read(i);
+  const CropBox box = wish.choose(image.width, image.height);
+  return {std::move(image), box};
 }
 
 void Dataset::read_row(std::int64_t i, float*, float*) const {

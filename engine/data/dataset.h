@@ -63,6 +63,8 @@ class Dataset {
 
   /// Decodes image `i`. `data` errors are bad images: path or record, and reason.
   virtual Image read(std::int64_t i) const = 0;
+  /// The wished part of image `i`; sets whose files can be decoded in part do no more.
+  virtual ImagePart read_part(std::int64_t i, const PartWish& wish) const;
 
   /// Numbers in a row and in its target; 0 for images.
   virtual std::int64_t features() const { return 0; }

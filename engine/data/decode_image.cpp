@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "engine/data/decode_jpeg.h"
 #include "engine/data/decode_png.h"
@@ -100,17 +101,43 @@ Image decode_image(std::span<const std::uint8_t> bytes, std::int64_t max_pixels)
   }
 }
 
-Image read_image_file(const std::string& path, std::int64_t max_pixels) {
+ImagePart decode_image_part(std::span<const std::uint8_t> bytes, std::int64_t max_pixels,
+                            const PartWish& wish) {
+  if (image_type(bytes) == ImageType::jpeg) return decode_jpeg_part(bytes, max_pixels, wish);
+  Image image = decode_image(bytes, max_pixels);
+  const CropBox box = wish.choose(image.width, image.height);
+  return {std::move(image), box};
+}
+
+namespace {
+
+/// decode(bytes of the file); errors start with its path.
+template <class Decode>
+auto decode_file(const std::string& path, std::int64_t max_pixels, const Decode& decode) {
   CONVOY_CHECK(max_pixels >= 1 && max_pixels <= kDefaultMaxPixels * 1000,
                "--max-pixels {}: 1 to {} expected", max_pixels, kDefaultMaxPixels * 1000);
   // Even uncompressed, 16 bits of red, green, blue and alpha are 8 bytes a pixel.
   constexpr std::int64_t kMetadataRoom = std::int64_t{64} << 20;
   Bytes bytes = read_file(path, kMetadataRoom + 8 * max_pixels);
   try {
-    return decode_image(bytes, max_pixels);
+    return decode(bytes);
   } catch (const Error& error) {
     throw Error(error.kind(), printable(path) + ": " + error.text(), error.place());
   }
+}
+
+}  // namespace
+
+Image read_image_file(const std::string& path, std::int64_t max_pixels) {
+  return decode_file(path, max_pixels,
+                     [&](const Bytes& bytes) { return decode_image(bytes, max_pixels); });
+}
+
+ImagePart read_image_file_part(const std::string& path, std::int64_t max_pixels,
+                               const PartWish& wish) {
+  return decode_file(path, max_pixels, [&](const Bytes& bytes) {
+    return decode_image_part(bytes, max_pixels, wish);
+  });
 }
 
 std::string decoder_versions() {

@@ -38,6 +38,14 @@ Image read_image_file(const std::string& path, std::int64_t max_pixels = kDefaul
 /// Throws "too large" if the sides that a header claims exceed `max_pixels`.
 void check_sides(std::uint64_t width, std::uint64_t height, std::int64_t max_pixels);
 
+/// The wished part of an image: of a JPEG no more is decoded than that needs.
+ImagePart decode_image_part(std::span<const std::uint8_t> bytes, std::int64_t max_pixels,
+                            const PartWish& wish);
+
+/// Reads a file and decodes a part of it; errors start with its path.
+ImagePart read_image_file_part(const std::string& path, std::int64_t max_pixels,
+                               const PartWish& wish);
+
 /// "libjpeg-turbo 2.1.5, libpng 1.6.39", for the `run` line.
 std::string decoder_versions();
 

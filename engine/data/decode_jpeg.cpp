@@ -97,6 +97,22 @@ class JpegReader {
     guard([&] { jpeg_start_decompress(&info_); });
   }
 
+  /// Before start(): `shrink` x `shrink` pixels of the file become one.
+  void shrink(int shrink) {
+    info_.scale_num = 1;
+    info_.scale_denom = static_cast<unsigned>(shrink);
+  }
+
+  /// After start(): rows hold the columns from..from+count-1 alone; both are widened to whole
+  /// blocks.
+  void keep_columns(unsigned& from, unsigned& count) {
+    guard([&] { jpeg_crop_scanline(&info_, &from, &count); });
+  }
+
+  void skip_rows(unsigned count) {
+    guard([&] { jpeg_skip_scanlines(&info_, count); });
+  }
+
   void read_row(std::uint8_t* out) {
     guard([&] {
       JSAMPROW rows[1] = {out};
@@ -168,10 +184,9 @@ void read_rows(JpegReader& reader, Image& image) {
   }
 }
 
-}  // namespace
-
-Image decode_jpeg(std::span<const std::uint8_t> bytes, std::int64_t max_pixels) {
-  JpegReader reader;
+/// Reads up to the first pixel, which is not decoded yet.
+void open_checked(JpegReader& reader, std::span<const std::uint8_t> bytes,
+                  std::int64_t max_pixels) {
   reader.open(bytes);
   std::uint64_t width = reader.info().image_width;
   std::uint64_t height = reader.info().image_height;
@@ -179,12 +194,79 @@ Image decode_jpeg(std::span<const std::uint8_t> bytes, std::int64_t max_pixels) 
   if (!reader.info().arith_code) check_claim(width * height, bytes.size());
   reader.choose_colours();
   reader.limit_memory();
-  reader.start();
+}
+
+Image empty_image(const JpegReader& reader, unsigned width, unsigned height) {
   Image image{static_cast<int>(width), static_cast<int>(height), {}, reader.rotated()};
-  image.pixels.resize(width * height * kChannels);
+  image.pixels.resize(std::size_t{width} * height * kChannels);
+  return image;
+}
+
+Image read_whole(JpegReader& reader) {
+  reader.start();
+  Image image = empty_image(reader, reader.info().output_width, reader.info().output_height);
   read_rows(reader, image);
   reader.finish();
   return image;
+}
+
+/// The most that both sides of `box` may be divided by and still be `least` pixels.
+int shrink_for(const CropBox& box, int least) {
+  int shrink = 8;
+  while (shrink > 1 && std::min(box.width, box.height) / shrink < std::max(1, least)) shrink /= 2;
+  return shrink;
+}
+
+/// Pixels around a part that its own pixels depend on: colours are interpolated across borders of
+/// blocks, of which the largest have 32 pixels.
+constexpr int kBorder = 32;
+
+/// first..end-1 of an axis of `size` decoded pixels: those of the box, its border, and no more.
+struct Range {
+  Range(int from, int length, int shrink, unsigned size)
+      : first(static_cast<unsigned>(std::max(0, from / shrink - kBorder))),
+        end(std::min(size, static_cast<unsigned>((from + length) / shrink + 1 + kBorder))) {}
+  unsigned first, end;
+};
+
+ImagePart read_part(JpegReader& reader, const CropBox& box, int shrink) {
+  reader.shrink(shrink);
+  reader.start();
+  const unsigned height = reader.info().output_height;
+  Range columns(box.x, box.width, shrink, reader.info().output_width);
+  const Range rows(box.y, box.height, shrink, height);
+  unsigned width = columns.end - columns.first;
+  reader.keep_columns(columns.first, width);
+  ImagePart part{empty_image(reader, width, rows.end - rows.first), box,
+                 static_cast<int>(columns.first) * shrink, static_cast<int>(rows.first) * shrink,
+                 shrink};
+  if (rows.first > 0) reader.skip_rows(rows.first);
+  read_rows(reader, part.image);
+  if (rows.end < height) {  // the last row is read: to skip it would be to leave the rest unread
+    std::vector<std::uint8_t> last(std::size_t{width} * kChannels);
+    if (rows.end + 1 < height) reader.skip_rows(height - rows.end - 1);
+    reader.read_row(last.data());
+  }
+  reader.finish();
+  return part;
+}
+
+}  // namespace
+
+Image decode_jpeg(std::span<const std::uint8_t> bytes, std::int64_t max_pixels) {
+  JpegReader reader;
+  open_checked(reader, bytes, max_pixels);
+  return read_whole(reader);
+}
+
+ImagePart decode_jpeg_part(std::span<const std::uint8_t> bytes, std::int64_t max_pixels,
+                           const PartWish& wish) {
+  JpegReader reader;
+  open_checked(reader, bytes, max_pixels);
+  const CropBox box = wish.choose(static_cast<int>(reader.info().image_width),
+                                  static_cast<int>(reader.info().image_height));
+  if (reader.info().out_color_space == JCS_CMYK) return {read_whole(reader), box};
+  return read_part(reader, box, shrink_for(box, wish.least_side));
 }
 
 std::string jpeg_version() {

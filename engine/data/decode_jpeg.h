@@ -13,6 +13,11 @@ namespace convoy {
 /// Decodes a JPEG file: grey repeated, CMYK and YCCK (Adobe's inversion honoured) turned into RGB.
 Image decode_jpeg(std::span<const std::uint8_t> bytes, std::int64_t max_pixels);
 
+/// Decodes the wished part alone, and what its borders need; the pixels are decode_jpeg()'s where
+/// nothing is shrunk. The whole file is read all the same, so that damage is found wherever it is.
+ImagePart decode_jpeg_part(std::span<const std::uint8_t> bytes, std::int64_t max_pixels,
+                           const PartWish& wish);
+
 /// "libjpeg-turbo 2.1.5".
 std::string jpeg_version();
 

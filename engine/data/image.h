@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace convoy {
@@ -32,6 +33,32 @@ struct Image {
   bool rotated = false;
 
   ImageView view() const { return {width, height, pixels.data(), std::int64_t{width} * kChannels}; }
+};
+
+/// A rectangle of pixels; x and y may be negative where an image is padded.
+struct CropBox {
+  int x = 0;
+  int y = 0;
+  int width = 0;
+  int height = 0;
+
+  friend bool operator==(const CropBox&, const CropBox&) = default;
+};
+
+/// Which part of an image is wanted, told once its sides are known, and the least sides that are of
+/// use: a decoder may halve the image while the part stays as large as that.
+struct PartWish {
+  std::function<CropBox(int width, int height)> choose;
+  int least_side = 0;
+};
+
+/// The part that was wished for, and maybe pixels around it; every `shrink`-th pixel's worth.
+struct ImagePart {
+  Image image;
+  CropBox box;  ///< what was wished for, in pixels of the file
+  int x = 0;    ///< of the file's pixel where `image` begins
+  int y = 0;
+  int shrink = 1;  ///< 1, 2, 4 or 8 of the file's pixels make one of `image`
 };
 
 }  // namespace convoy

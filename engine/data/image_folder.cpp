@@ -44,6 +44,12 @@ class FolderDataset : public Dataset {
     return image;
   }
 
+  ImagePart read_part(std::int64_t i, const PartWish& wish) const override {
+    ImagePart part = read_image_file_part(path(i), max_pixels_, wish);
+    if (part.image.rotated) rotated_[i] = true;
+    return part;
+  }
+
   std::vector<std::int64_t> rotated_images() const override {
     std::vector<std::int64_t> images;
     for (std::size_t i = 0; i < rotated_.size(); ++i) {

@@ -345,11 +345,10 @@ class Loader::Impl {
   }
 
   void load_image(const Epoch& epoch, std::int64_t id, float* x) const {
-    Image image = dataset_->read(id);
     if (options_.train) {
-      transform_.train(image, {options_.seed, epoch.number, id}, x);
+      transform_.train(*dataset_, {options_.seed, epoch.number, id}, x);
     } else {
-      transform_.eval(image, x);
+      transform_.eval(dataset_->read(id), x);
     }
   }
 

@@ -5,14 +5,14 @@
 #include <cstring>
 #include <vector>
 
+#include "engine/data/scale_rows.h"
 #include "engine/data/vector_clones.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
 namespace {
 
-constexpr int kFractionBits = 22;  // 32 bits less 8 of the pixel and 2 for sums over 1
-constexpr std::int32_t kHalf = 1 << (kFractionBits - 1);
+constexpr std::int32_t kHalf = 1 << (kResizeBits - 1);
 
 /// How one axis is scaled: `from`..`to` of `size` source pixels become `out` pixels, of which
 /// `count` from `first` on are wanted.
@@ -25,22 +25,12 @@ struct Axis {
   int count;
 };
 
-/// For each wanted output pixel the first source pixel, their number, and their weights.
-struct Weights {
-  int most = 0;  // weights reserved for each output pixel
-  std::vector<int> first;
-  std::vector<int> number;
-  std::vector<std::int32_t> values;
-
-  const std::int32_t* of(int i) const { return values.data() + static_cast<std::size_t>(i) * most; }
-};
-
 double triangle(double x) {
   return std::max(0.0, 1.0 - std::abs(x));
 }
 
 std::int32_t to_fixed(double v) {
-  return static_cast<std::int32_t>((v < 0 ? -0.5 : 0.5) + v * (1 << kFractionBits));
+  return static_cast<std::int32_t>((v < 0 ? -0.5 : 0.5) + v * (1 << kResizeBits));
 }
 
 /// The weights of the source pixels first..first+number-1 for an output pixel centred at `center`.
@@ -55,11 +45,11 @@ void fill_weights(double center, double filter_scale, int first, int number, std
   for (int k = 0; k < number; ++k) out[k] = to_fixed(sum != 0 ? raw[k] / sum : raw[k]);
 }
 
-Weights make_weights(const Axis& axis) {
+ResizeWeights make_weights(const Axis& axis) {
   double scale = static_cast<double>(axis.to - axis.from) / static_cast<double>(axis.out);
   double filter_scale = std::max(scale, 1.0);
   double support = filter_scale;
-  Weights weights;
+  ResizeWeights weights;
   weights.most = static_cast<int>(std::ceil(support)) * 2 + 1;
   weights.values.resize(static_cast<std::size_t>(weights.most) * axis.count);
   for (int i = 0; i < axis.count; ++i) {
@@ -75,19 +65,7 @@ Weights make_weights(const Axis& axis) {
 }
 
 inline std::uint8_t clip(std::int32_t v) {
-  return static_cast<std::uint8_t>(std::clamp(v >> kFractionBits, 0, 255));
-}
-
-void scale_row(const std::uint8_t* in, const Weights& weights, int count, std::uint8_t* out) {
-  for (int i = 0; i < count; ++i) {
-    const std::int32_t* w = weights.of(i);
-    const std::uint8_t* p = in + std::int64_t{weights.first[i]} * kChannels;
-    std::int32_t sum[kChannels] = {kHalf, kHalf, kHalf};
-    for (int k = 0; k < weights.number[i]; ++k, p += kChannels) {
-      for (int c = 0; c < kChannels; ++c) sum[c] += w[k] * p[c];
-    }
-    for (int c = 0; c < kChannels; ++c) out[i * kChannels + c] = clip(sum[c]);
-  }
+  return static_cast<std::uint8_t>(std::clamp(v >> kResizeBits, 0, 255));
 }
 
 /// One output row: the weighted sum of `number` rows of `bytes` bytes each.
@@ -112,15 +90,13 @@ std::vector<std::uint8_t> scale_columns(const ImageView& source, const Axis& axi
                                         int rows) {
   std::size_t bytes = static_cast<std::size_t>(axis.count) * kChannels;
   std::vector<std::uint8_t> result(bytes * static_cast<std::size_t>(rows));
-  Weights weights = is_identity(axis) ? Weights() : make_weights(axis);
+  if (!is_identity(axis)) {
+    scale_rows(source, make_weights(axis), top, rows, result.data());
+    return result;
+  }
   for (int y = 0; y < rows; ++y) {
-    std::uint8_t* out = result.data() + bytes * static_cast<std::size_t>(y);
-    const std::uint8_t* in = source.row(top + y);
-    if (is_identity(axis)) {
-      std::memcpy(out, in + axis.first * kChannels, bytes);
-    } else {
-      scale_row(in, weights, axis.count, out);
-    }
+    std::memcpy(result.data() + bytes * static_cast<std::size_t>(y),
+                source.row(top + y) + axis.first * kChannels, bytes);
   }
   return result;
 }
@@ -129,7 +105,7 @@ Image scale(const ImageView& source, const Axis& across, const Axis& down) {
   CONVOY_CHECK(source.width > 0 && source.height > 0 && across.count > 0 && down.count > 0,
                "resize: {} x {} pixels to {} x {}, sides of at least 1 expected", source.width,
                source.height, across.count, down.count);
-  Weights weights = make_weights(down);
+  ResizeWeights weights = make_weights(down);
   int top = weights.first.front();
   int rows = weights.first.back() + weights.number.back() - top;
   std::vector<std::uint8_t> wide = scale_columns(source, across, top, rows);

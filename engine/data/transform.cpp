@@ -116,6 +116,37 @@ void Transform::train(const Image& image, const AugmentKey& key, float* out) con
   write(varied(image, change.box).view(), change.flip, out);
 }
 
+// The crop as if the whole image had been decoded; where that was shrunk, to a part of a pixel.
+Image Transform::fit(const ImagePart& part) const {
+  const CropBox& box = part.box;
+  const int x = box.x - part.x, y = box.y - part.y;
+  if (part.shrink == 1) return fit(part.image.view().crop(x, y, box.width, box.height));
+  const auto scaled = [&](int place, int most) {
+    return std::min(static_cast<float>(place) / static_cast<float>(part.shrink),
+                    static_cast<float>(most));
+  };
+  return resize(
+      part.image.view(), options_.image_size, options_.image_size,
+      {scaled(x, part.image.width), scaled(y, part.image.height),
+       scaled(x + box.width, part.image.width), scaled(y + box.height, part.image.height)});
+}
+
+void Transform::train(const Dataset& dataset, const AugmentKey& key, float* out) const {
+  if (options_.augment != AugmentRule::resized_crop) {
+    return train(dataset.read(key.image), key, out);
+  }
+  bool flip = false;
+  const auto choose = [&](int width, int height) {
+    const Augmentation change =
+        augmentation(options_.augment, key.seed, key.epoch, key.image, width, height);
+    flip = change.flip;
+    return change.box;
+  };
+  // Twice as large as needed at least, so that resizing still decides what is smoothed.
+  const ImagePart part = dataset.read_part(key.image, {choose, 2 * options_.image_size});
+  write(fit(part).view(), flip, out);
+}
+
 std::vector<float> load_image_for_eval(const std::string& path, int image_size,
                                        const Normalisation& normalisation,
                                        std::int64_t max_pixels) {

@@ -40,10 +40,13 @@ class Transform {
   void eval(const Image& image, float* out) const;
   /// With the variation that `key` names.
   void train(const Image& image, const AugmentKey& key, float* out) const;
+  /// The same for image `image` of `dataset`, of which no more is decoded than its crop needs.
+  void train(const Dataset& dataset, const AugmentKey& key, float* out) const;
 
  private:
   Image fit(const ImageView& view) const;
   Image varied(const Image& image, const CropBox& box) const;
+  Image fit(const ImagePart& part) const;
   void write(const ImageView& view, bool flip, float* out) const;
 
   TransformOptions options_;
