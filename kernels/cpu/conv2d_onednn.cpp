@@ -1,6 +1,8 @@
 // Convolution by oneDNN. A kernel takes its operands in any layout: it first asks for a primitive
 // that works on them as they are, then for one that works on blocked activations or on whatever
-// oneDNN likes, with reorders through scratch memory. The fastest kind found wins.
+// oneDNN likes, with reorders through scratch memory. The fastest kind found wins. Where Winograd's
+// way pays, it takes the place of oneDNN's.
+#include <optional>
 #include <string_view>
 
 #include "kernels/base/error.h"
@@ -8,6 +10,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/winograd.h"
 
 namespace convoy::cpu {
 namespace {
@@ -15,7 +18,7 @@ namespace {
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
-enum class Kind { forward, input_gradient, weight_gradient };
+using Kind = ConvPass;
 
 // A first convolution reads its few channels plain: in blocks most of the work would be padding.
 constexpr std::int64_t kFewChannels = 8;
@@ -205,9 +208,40 @@ Cache<std::shared_ptr<const Program>>::Key key_of(const Conv2dShape& s, Rest... 
           s.padding_w, s.dilation_h, s.dilation_w, s.groups,   static_cast<std::int64_t>(rest)...};
 }
 
+/// The strides of weights in blocks of `block`; nothing if they are in other or smaller blocks.
+std::optional<WinogradWeights> strides_of(const Desc& desc, std::int64_t block) {
+  const Dims strides = desc.get_strides(), sizes = desc.get_inner_blks(),
+             order = desc.get_inner_idxs();
+  // Of k and c: from one block to the next, and within.
+  std::int64_t outer[2] = {block * strides[0], block * strides[1]};
+  std::int64_t inner[2] = {strides[0], strides[1]};
+  bool seen[2] = {};
+  std::int64_t inside = 1;
+  for (std::size_t i = sizes.size(); i-- > 0; inside *= sizes[i]) {
+    const auto dim = static_cast<std::size_t>(order[i]);
+    if (dim > 1 || sizes[i] != block || seen[dim]) return {};
+    seen[dim] = true;
+    outer[dim] = strides[dim];
+    inner[dim] = inside;
+  }
+  if (strides[2] != 3 * strides[3]) return {};
+  return WinogradWeights{nullptr, outer[1], outer[0], strides[3], inner[1], inner[0], false};
+}
+
+/// Queues the job for our own loops, if they are faster and know the weights' layout.
+bool submit_to_winograd(Stream& stream, const Job& job) {
+  if (job.bias || !winograd_pays(job.shape, job.kind, isa())) return false;
+  auto weights = strides_of(weight_desc_of(job.shape, job.w.layout), isa().block);
+  if (!weights) return false;
+  weights->data = static_cast<float*>(const_cast<void*>(job.w.data));
+  submit_winograd(stream, job.shape, job.kind, job.x, *weights, job.y);
+  return true;
+}
+
 void submit_job(Stream& stream, const Job& job) {
   require_f32(job.kernel, stream, {job.x, job.w, job.bias, job.y});
   require_activation(job.kernel, {{"x", job.x}, {"y", job.y}});
+  if (submit_to_winograd(stream, job)) return;
   // The process's, like the engine: the primitives of all devices.
   static auto* programs = new Cache<std::shared_ptr<const Program>>;
   const int threads = threads_of(stream);

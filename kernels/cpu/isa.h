@@ -10,6 +10,7 @@ struct Isa {
   const char* name;   ///< as CONVOY_CPU_ISA takes it: "avx512"
   const char* title;  ///< for people: "AVX-512"
   int block;          ///< channels in a block of its activation layout
+  bool wide;          ///< whether a vector holds a whole block
   bool supported;     ///< by this machine
   const VectorTable* loops;
 };

@@ -4,7 +4,8 @@
 namespace convoy::cpu {
 
 std::span<const Isa> isa_list() {
-  static const Isa list[] = {{"baseline", "portable vectors", 8, true, &baseline::vector_table}};
+  static const Isa list[] = {
+      {"baseline", "portable vectors", 8, false, true, &baseline::vector_table}};
   return list;
 }
 

@@ -16,9 +16,9 @@ bool has_avx512() {
 
 std::span<const Isa> isa_list() {
   static const Isa list[] = {
-      {"avx512", "AVX-512", 16, has_avx512(), &avx512::vector_table},
-      {"avx2", "AVX2", 8, has_avx2(), &avx2::vector_table},
-      {"baseline", "SSE2", 8, true, &baseline::vector_table},
+      {"avx512", "AVX-512", 16, true, has_avx512(), &avx512::vector_table},
+      {"avx2", "AVX2", 8, true, has_avx2(), &avx2::vector_table},
+      {"baseline", "SSE2", 8, false, true, &baseline::vector_table},
   };
   return list;
 }

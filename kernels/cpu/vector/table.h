@@ -58,6 +58,23 @@ struct GemmOperand {
   std::int64_t row_stride, column_stride;
 };
 
+/// Results and inputs of a tile of Winograd's convolution, along one side, and its products.
+inline constexpr int kWinogradOut = 4, kWinogradIn = 6, kWinogradPoints = kWinogradIn * kWinogradIn;
+
+/// Tiles first ... first + count of images (h, w) of `blocks` channel blocks: row-major, image
+/// after image.
+struct WinogradTiles {
+  std::int64_t h, w, blocks, first, count;
+};
+
+/// Weights of a 3x3 convolution: strides of blocks of a vector's lanes, of taps, and in a block.
+/// The input gradient reads them turned by half a turn, with outputs for inputs.
+struct WinogradWeights {
+  float* data;
+  std::int64_t in_block, out_block, tap, in, out;
+  bool turned;
+};
+
 // CONVOY_VECTOR(return type, name, (arguments)); sums are over runs or ranges, in double.
 #define CONVOY_VECTOR_LIST(CONVOY_VECTOR)                                                          \
   CONVOY_VECTOR(void, batch_norm_statistics,                                                       \
@@ -122,7 +139,28 @@ struct GemmOperand {
                 (std::int64_t rounds, float factor, float summand, float* result))                 \
   CONVOY_VECTOR(void, gemm_tile,                                                                   \
                 (std::int64_t m, std::int64_t n, std::int64_t k, GemmOperand a, GemmOperand b,     \
-                 bool add, float* c, std::int64_t ldc, float* pack))
+                 bool add, float* c, std::int64_t ldc, float* pack))                               \
+  CONVOY_VECTOR(void, winograd_input,                                                              \
+                (const WinogradTiles& geometry, std::int64_t block, const float* x, float* tiles,  \
+                 std::int64_t stride))                                                             \
+  CONVOY_VECTOR(void, winograd_output,                                                             \
+                (const WinogradTiles& geometry, std::int64_t block, const float* tiles,            \
+                 std::int64_t stride, float* y))                                                   \
+  CONVOY_VECTOR(void, winograd_output_gradient,                                                    \
+                (const WinogradTiles& geometry, std::int64_t block, const float* dy, float* tiles, \
+                 std::int64_t stride))                                                             \
+  CONVOY_VECTOR(void, winograd_weights,                                                            \
+                (const WinogradWeights& weights, std::int64_t inputs, std::int64_t panel,          \
+                 float* factors, std::int64_t stride))                                             \
+  CONVOY_VECTOR(void, winograd_weight_gradient,                                                    \
+                (const WinogradWeights& weights, std::int64_t in_block, std::int64_t outputs,      \
+                 int parts, std::int64_t part_stride, const float* sums, std::int64_t stride))     \
+  CONVOY_VECTOR(void, winograd_multiply,                                                           \
+                (std::int64_t count, std::int64_t inputs, std::int64_t outputs,                    \
+                 const float* tiles, const float* factors, float* products))                       \
+  CONVOY_VECTOR(void, winograd_accumulate,                                                         \
+                (std::int64_t count, std::int64_t inputs, std::int64_t outputs, const float* x,    \
+                 const float* dy, bool add, float* sums))
 
 /// The loops of one instruction set.
 struct VectorTable {
