@@ -12,16 +12,31 @@
 namespace convoy {
 namespace {
 
+// At `address` if that is free, anywhere for null.
+void* map_memory(void* address, std::size_t bytes) {
+  const int there = address ? MAP_FIXED_NOREPLACE : 0;
+  void* data =
+      mmap(address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | there, -1, 0);
+  if (data == MAP_FAILED) return nullptr;
+  // A kernel without that flag takes the address as a wish.
+  if (address && data != address) {
+    munmap(data, bytes);
+    return nullptr;
+  }
+  madvise(data, bytes, MADV_HUGEPAGE);
+  return data;
+}
+
 // Mapped memory, not malloc's: it goes back to the system at once, and may use huge pages.
 MemoryPool::Source system_memory() {
-  return {[](std::size_t bytes) -> void* {
-            void* data =
-                mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-            if (data == MAP_FAILED) return nullptr;
-            madvise(data, bytes, MADV_HUGEPAGE);
-            return data;
-          },
-          [](void* data, std::size_t bytes) { munmap(data, bytes); }};
+  MemoryPool::Source source;
+  source.take = [](std::size_t bytes) { return map_memory(nullptr, bytes); };
+  source.give_back = [](void* data, std::size_t bytes) { munmap(data, bytes); };
+  source.take_before = [](void* data, std::size_t bytes) -> void* {
+    const auto end = reinterpret_cast<std::uintptr_t>(data);
+    return bytes < end ? map_memory(static_cast<std::byte*>(data) - bytes, bytes) : nullptr;
+  };
+  return source;
 }
 
 }  // namespace

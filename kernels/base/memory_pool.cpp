@@ -128,6 +128,7 @@ MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
                                             std::unique_lock<std::mutex>& lock) {
   const std::size_t size = whole_blocks() ? bytes : round_up(bytes, kSmallSegment);
   ++statistics_.system_requests;
+  if (Chunk* grown = grow_segment(bytes, stream)) return grown;
   void* data = source_.take(size);
   if (!data) {
     trim(lock);
@@ -137,9 +138,32 @@ MemoryPool::Chunk* MemoryPool::take_segment(std::size_t bytes, Stream* stream,
     CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, the system gives no more than {}",
                 to_string(device_), bytes, statistics_.reserved);
   }
-  statistics_.reserved += size;
+  count_taken(size);
+  first_ = new Chunk{static_cast<std::byte*>(data), size, stream, true, nullptr, nullptr};
+  return first_;
+}
+
+MemoryPool::Chunk* MemoryPool::grow_segment(std::size_t bytes, Stream* stream) {
+  if (!source_.take_before || !first_) return nullptr;
+  // What is free there is part of the block; it is too small for all of it, or it had been found.
+  const bool joins = first_->free && first_->stream == stream;
+  const std::size_t missing = round_up(bytes - (joins ? first_->bytes : 0), kSmallSegment);
+  auto* data = static_cast<std::byte*>(source_.take_before(first_->data, missing));
+  if (!data) return nullptr;
+  count_taken(missing);
+  auto* chunk = new Chunk{data, missing, stream, true, nullptr, first_};
+  first_->previous = chunk;
+  if (joins) {
+    free_[stream].erase(first_);
+    merge(chunk, first_);
+  }
+  first_ = chunk;
+  return chunk;
+}
+
+void MemoryPool::count_taken(std::size_t bytes) {
+  statistics_.reserved += bytes;
   statistics_.peak_reserved = std::max(statistics_.peak_reserved, statistics_.reserved);
-  return new Chunk{static_cast<std::byte*>(data), size, stream, true, nullptr, nullptr};
 }
 
 void MemoryPool::split(Chunk* chunk, std::size_t bytes) {
@@ -187,8 +211,7 @@ void MemoryPool::send_back_leaving(std::unique_lock<std::mutex>& lock) {
       return true;
     }
     if (!source_.give_back_block(chunk->data, chunk->stream)) return false;
-    statistics_.reserved -= chunk->bytes;
-    delete chunk;
+    forget({chunk});
     return true;
   });
   // Without the lock: the system may wait for streams whose work releases blocks.
@@ -205,6 +228,7 @@ void MemoryPool::send_back_leaving(std::unique_lock<std::mutex>& lock) {
 void MemoryPool::forget(const std::vector<Chunk*>& chunks) {
   for (Chunk* chunk : chunks) {
     statistics_.reserved -= chunk->bytes;
+    if (chunk == first_) first_ = nullptr;
     delete chunk;
   }
 }

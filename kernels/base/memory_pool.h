@@ -42,6 +42,9 @@ class MemoryPool {
     /// after the work that `stream` has by then (null: that is over); false if that must be tried
     /// again later. For checks of accesses.
     std::function<bool(void* data, Stream* stream)> give_back_block = {};
+    /// Set: memory that ends where `data` begins, null if that is not free. Pieces that adjoin go
+    /// back in one call. A pool of one piece that grows wastes least.
+    std::function<void*(void* data, std::size_t bytes)> take_before = {};
   };
 
   /// Memory of one owner; returns to the pool when destroyed. Move-only.
@@ -102,6 +105,8 @@ class MemoryPool {
   void insert_free(Chunk* chunk);
   Chunk* take_free(std::size_t bytes, Stream* stream);
   Chunk* take_segment(std::size_t bytes, Stream* stream, std::unique_lock<std::mutex>& lock);
+  Chunk* grow_segment(std::size_t bytes, Stream* stream);
+  void count_taken(std::size_t bytes);
   void split(Chunk* chunk, std::size_t bytes);
   Chunk* merge(Chunk* left, Chunk* right);
   void trim(std::unique_lock<std::mutex>& lock);
@@ -121,6 +126,7 @@ class MemoryPool {
   std::multiset<Stream*> held_;
   std::map<Stream*, FreeList> free_;  // null: of streams that are gone
   std::vector<Pending> pending_;
+  Chunk* first_ = nullptr;       // of the last segment that was taken, which may grow before it
   std::vector<Chunk*> leaving_;  // of whole blocks: on their way back to the system
 };
 

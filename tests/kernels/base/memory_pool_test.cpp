@@ -281,6 +281,64 @@ TEST_CASE("memory_pool: threads share it") {
   CHECK(f.pool.statistics().requests == 4000);
 }
 
+namespace {
+
+// A system whose memory is one array, taken from its end.
+struct Array {
+  std::vector<std::byte> bytes = std::vector<std::byte>(64 * kMiB);
+  std::size_t used = 0;
+  std::size_t taken = 0;
+  bool blocked = false;  // somebody else sits before what was taken last
+
+  void* take(std::size_t size) {
+    if (std::exchange(blocked, false)) used += kMiB;
+    used += size;
+    taken += size;
+    return bytes.data() + bytes.size() - used;
+  }
+  MemoryPool::Source source() {
+    MemoryPool::Source source;
+    source.take = [this](std::size_t size) { return take(size); };
+    source.give_back = [this](void*, std::size_t size) { taken -= size; };
+    source.take_before = [this](void* data, std::size_t size) -> void* {
+      CHECK(data == bytes.data() + bytes.size() - used);
+      return blocked ? nullptr : take(size);
+    };
+    return source;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("memory_pool: a segment grows before its first block, by what is missing there") {
+  Array system;
+  MemoryPool pool("ref:0", system.source());
+  HostStream stream("ref:0", pool, nullptr), other("ref:0", pool, nullptr);
+  const auto take = [&](std::size_t bytes, Stream* by) { return pool.allocate(bytes, by); };
+  const MemoryPool::Block last = take(2 * kMiB, &stream);
+  drop(take(4 * kMiB, &stream));
+  // 4 MiB are free: 2 more make 6, and the whole is one when all of it is free.
+  MemoryPool::Block first = take(6 * kMiB, &stream);
+  CHECK(system.taken == 8 * kMiB);
+  CHECK(static_cast<std::byte*>(first.data()) + 6 * kMiB == last.data());
+  std::memset(first.data(), 1, 6 * kMiB);
+  drop(std::move(first));
+  // What another stream has freed is not part of it.
+  MemoryPool::Block others = take(8 * kMiB, &other);
+  CHECK(pool.statistics().reserved == 16 * kMiB);
+  // Where it cannot grow, there is a second segment, which grows then.
+  system.blocked = true;
+  drop(take(10 * kMiB, &stream));
+  drop(take(12 * kMiB, &stream));
+  CHECK(pool.statistics().reserved == 28 * kMiB);
+  pool.trim();
+  CHECK(pool.statistics().reserved == 16 * kMiB);
+  // The segment that grew last is gone.
+  drop(take(8 * kMiB, &stream));
+  CHECK(pool.statistics().reserved == 24 * kMiB);
+  CHECK(system.taken == 24 * kMiB);
+}
+
 TEST_CASE("memory_pool: all memory goes back with the pool") {
   System system;
   {
