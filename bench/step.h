@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/group.h"
@@ -33,6 +34,14 @@ struct StepBenchResult {
   double all_reduce_seconds = 0;
   double exposed_seconds = 0;
   double overlap_share = 0;  ///< of the all-reduce time, hidden behind backward
+  /// Of a step, on this process's first device: seconds of each class of op (bench/op_times.h), of
+  /// `communication` that nothing hides, and of `host`, in which that device runs nothing. From
+  /// steps of their own, after the measured ones.
+  std::vector<std::pair<std::string, double>> op_seconds;
+  /// In these last steps, the calls for device memory that had to ask the system: the first few
+  /// steps still cut it to size. What the host takes by new and malloc is not counted.
+  std::uint64_t allocations = 0;
+  double host_stalls = 0;  ///< waits of 0.1 ms or more of the device within a step
 };
 
 /// All processes of a group make this call. Forward, loss, backward and SGD (lr 0.001, momentum

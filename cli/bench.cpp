@@ -49,24 +49,47 @@ std::string replicas_text(const Settings& settings, const StepBenchResult& resul
 
 void no_progress(std::int64_t, std::int64_t) {}
 
+JsonObject op_seconds_json(const StepBenchResult& result) {
+  JsonObject object;
+  for (const auto& [name, seconds] : result.op_seconds) object.add(name, seconds);
+  return object;
+}
+
+// The summary, and a line for each class of op: its time of a step and its share.
+std::vector<std::string> step_texts(const Settings& settings, const StepBenchResult& result) {
+  std::vector<std::string> texts = {
+      replicas_text(settings, result),
+      fmt::format("{} images/s (best {}), {} of the peak, {:.0f} MB", rate(result.images_per_s),
+                  rate(result.best), percent(result.share_of_peak), result.peak_rss_mb),
+      fmt::format("{} allocations in steady steps, {:.1f} stalls a step", result.allocations,
+                  result.host_stalls)};
+  double all = 0;
+  for (const auto& entry : result.op_seconds) all += entry.second;
+  for (const auto& [name, seconds] : result.op_seconds) {
+    texts.push_back(
+        fmt::format("  {:<22} {:>10.3f} ms {:>6}", name, seconds * 1000, percent(seconds / all)));
+  }
+  return texts;
+}
+
 void print_step(const Options& options, const StepBenchResult& result) {
-  print_result(
-      options, "step", {"model", "batch", "image-size", "threads"},
-      {{"images_per_s", result.images_per_s},
-       {"best", result.best},
-       {"share_of_peak", result.share_of_peak},
-       {"peak_flops", result.peak_flops},
-       {"peak_rss_mb", result.peak_rss_mb},
-       {"device_peak_mb", result.device_peak_mb},
-       {"seconds", result.seconds},
-       {"replicas", result.replicas},
-       {"images_per_s_per_replica", result.images_per_s_per_replica},
-       {"all_reduce_s", result.all_reduce_seconds},
-       {"exposed_s", result.exposed_seconds},
-       {"overlap_share", result.overlap_share}},
-      {replicas_text(options.settings, result),
-       fmt::format("{} images/s (best {}), {} of the peak, {:.0f} MB", rate(result.images_per_s),
-                   rate(result.best), percent(result.share_of_peak), result.peak_rss_mb)});
+  print_result(options, "step", {"model", "batch", "image-size", "threads"},
+               {{"images_per_s", result.images_per_s},
+                {"best", result.best},
+                {"share_of_peak", result.share_of_peak},
+                {"peak_flops", result.peak_flops},
+                {"peak_rss_mb", result.peak_rss_mb},
+                {"device_peak_mb", result.device_peak_mb},
+                {"seconds", result.seconds},
+                {"replicas", result.replicas},
+                {"images_per_s_per_replica", result.images_per_s_per_replica},
+                {"all_reduce_s", result.all_reduce_seconds},
+                {"exposed_s", result.exposed_seconds},
+                {"overlap_share", result.overlap_share},
+                {"op_seconds", op_seconds_json(result)},
+                {"allocations", result.allocations},
+                {"host_stalls", result.host_stalls}},
+               step_texts(options.settings, result));
 }
 
 // Every process runs this; the leading one alone shows.

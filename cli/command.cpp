@@ -176,7 +176,8 @@ Command plan_command() {
 Command bench_step_command() {
   return {"bench step",
           "",
-          "Measures training steps on made-up images: images/s and the share of the device's peak.",
+          "Measures training steps on made-up images: images/s, share of the device's peak, time "
+          "by op.",
           {"convoy bench step --model resnet50 --image-size 224 --batch 16 --threads 1",
            "convoy bench step --model resnet18 --image-size 32 --batch 64 --json",
            "convoy bench step --devices cpu:0,cpu:1 --model resnet50 --batch 32 --threads 1"},
