@@ -11,6 +11,7 @@
 #include "bench/split_names.h"
 #include "bench/timed_program.h"
 #include "engine/data/order.h"
+#include "engine/nn/layers.h"
 #include "engine/parallel/pipeline/schedules.h"
 #include "engine/train/defaults.h"
 #include "engine/train/setup.h"
@@ -91,6 +92,7 @@ SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgres
   settings_.image_size = settings_.image_size.value_or(kImageSize);
   network_ = make_network();
   settings_ = bench_settings(settings_, network_->takes_rows());
+  set_batch_norm_mode(*network_, batch_norm_mode(settings_));
   if (workers() > 1) pipeline_workers();  // refuses early
   choose_splits();
   cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
