@@ -64,9 +64,7 @@ void check_normalisation(const Normalisation& normalisation) {
 }
 
 ImagePart Dataset::read_part(std::int64_t i, const PartWish& wish) const {
-  Image image = read(i);
-  const CropBox box = wish.choose(image.width, image.height);
-  return {std::move(image), box};
+  return part_of(read(i), wish);
 }
 
 void Dataset::read_row(std::int64_t i, float*, float*) const {

@@ -5,7 +5,6 @@
 #include <cctype>
 #include <cstring>
 #include <string_view>
-#include <utility>
 
 #include "engine/data/decode_jpeg.h"
 #include "engine/data/decode_png.h"
@@ -104,9 +103,7 @@ Image decode_image(std::span<const std::uint8_t> bytes, std::int64_t max_pixels)
 ImagePart decode_image_part(std::span<const std::uint8_t> bytes, std::int64_t max_pixels,
                             const PartWish& wish) {
   if (image_type(bytes) == ImageType::jpeg) return decode_jpeg_part(bytes, max_pixels, wish);
-  Image image = decode_image(bytes, max_pixels);
-  const CropBox box = wish.choose(image.width, image.height);
-  return {std::move(image), box};
+  return part_of(decode_image(bytes, max_pixels), wish);
 }
 
 namespace {

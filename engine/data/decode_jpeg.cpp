@@ -263,9 +263,9 @@ ImagePart decode_jpeg_part(std::span<const std::uint8_t> bytes, std::int64_t max
                            const PartWish& wish) {
   JpegReader reader;
   open_checked(reader, bytes, max_pixels);
+  if (reader.info().out_color_space == JCS_CMYK) return part_of(read_whole(reader), wish);
   const CropBox box = wish.choose(static_cast<int>(reader.info().image_width),
                                   static_cast<int>(reader.info().image_height));
-  if (reader.info().out_color_space == JCS_CMYK) return {read_whole(reader), box};
   return read_part(reader, box, shrink_for(box, wish.least_side));
 }
 

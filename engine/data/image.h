@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace convoy {
@@ -60,5 +61,11 @@ struct ImagePart {
   int y = 0;
   int shrink = 1;  ///< 1, 2, 4 or 8 of the file's pixels make one of `image`
 };
+
+/// The part of an image that is there as a whole.
+inline ImagePart part_of(Image image, const PartWish& wish) {
+  const CropBox box = wish.choose(image.width, image.height);
+  return {std::move(image), box};
+}
 
 }  // namespace convoy

@@ -98,12 +98,6 @@ struct MaskWords {
   std::int64_t count, per_run;
 };
 
-void check_mask(const char* kernel, ConstBuffer mask, LayoutId made_in, LayoutId working) {
-  require_type(kernel, DType::u8, {{"mask", mask}});
-  CONVOY_DCHECK(!mask || made_in == working, "{}: mask of layout {}, dy is in layout {}", kernel,
-                made_in, working);
-}
-
 double count_of(const BatchNormStatistics& statistics) {
   return statistics.device_count ? *statistics.device_count.as<double>() : statistics.count;
 }
@@ -210,7 +204,7 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
   require_f32("batch_norm_apply", stream, {x, gamma, beta, residual, y});
   require_activation("batch_norm_apply", {{"x", x}, {"residual", residual}, {"y", y}});
   check_statistics("batch_norm_apply", statistics);
-  check_mask("batch_norm_apply", mask, x.layout, x.layout);
+  require_type("batch_norm_apply", DType::u8, {{"mask", mask}});
   const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
   const MaskWords words(runs);
   Staging staging(stream, x.layout, {{shape.x(), residual}, {shape.x(), y}});
@@ -242,7 +236,7 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
   if (!relu) mask = {};
   if (!relu || mask) y = {};
   require_f32("batch_norm_backward_reduce", stream, {x, y, dy});
-  check_mask("batch_norm_backward_reduce", mask, x.layout, x.layout);
+  require_type("batch_norm_backward_reduce", DType::u8, {{"mask", mask}});
   require_activation("batch_norm_backward_reduce", {{"x", x}, {"y", y}, {"dy", dy}});
   require_statistics("batch_norm_backward_reduce",
                      {{"sum_dz", sum_dz}, {"sum_dz_xhat", sum_dz_xhat}});
@@ -288,7 +282,10 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
   const LayoutId working = dy.layout;
   if (!relu) mask = {};
   if (!relu || mask) y = {};
-  check_mask("batch_norm_backward_apply", mask, x.layout, working);
+  require_type("batch_norm_backward_apply", DType::u8, {{"mask", mask}});
+  CONVOY_DCHECK(!mask || x.layout == working,
+                "batch_norm_backward_apply: mask of layout {}, dy is in layout {}", x.layout,
+                working);
   if (frozen) x = {};
   require_f32("batch_norm_backward_apply", stream, {x, y, dy, gamma, dx, dresidual});
   require_activation("batch_norm_backward_apply",
