@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/cuda/runtime_extras.h"
+#include "kernels/emulator/machine.h"
 
 namespace convoy::emulator {
 namespace {
@@ -22,7 +23,7 @@ bool is_device(int device) {
 int attribute_of(cudaDeviceAttr attribute) {
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock:
-      return kMostThreadsPerBlock;
+      return machine::kMaxBlockThreads;
     case cudaDevAttrMaxSharedMemoryPerBlock:
       return kSharedBytesPerBlock;
     case cudaDevAttrWarpSize:
@@ -30,7 +31,7 @@ int attribute_of(cudaDeviceAttr attribute) {
     case cudaDevAttrClockRate:
       return 0;  // kHz: time means nothing here
     case cudaDevAttrMultiProcessorCount:
-      return kMultiprocessors;
+      return machine::kMultiprocessors;
     case cudaDevAttrMemoryClockRate:
       return 0;
     case cudaDevAttrGlobalMemoryBusWidth:
@@ -42,7 +43,7 @@ int attribute_of(cudaDeviceAttr attribute) {
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
       return 228 << 10;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin:
-      return kMostSharedBytes;
+      return machine::kMaxSharedBytes;
     case cudaDevAttrMemoryPoolsSupported:
       return 1;
   }
@@ -149,10 +150,10 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   properties->uuid = uuid_of(device);
   properties->totalGlobalMem = emulated_device(device).memory().capacity();
   properties->sharedMemPerBlock = kSharedBytesPerBlock;
-  properties->sharedMemPerBlockOptin = kMostSharedBytes;
+  properties->sharedMemPerBlockOptin = machine::kMaxSharedBytes;
   properties->warpSize = 32;
-  properties->maxThreadsPerBlock = kMostThreadsPerBlock;
-  properties->multiProcessorCount = kMultiprocessors;
+  properties->maxThreadsPerBlock = machine::kMaxBlockThreads;
+  properties->multiProcessorCount = machine::kMultiprocessors;
   properties->major = attribute_of(cudaDevAttrComputeCapabilityMajor);
   properties->minor = attribute_of(cudaDevAttrComputeCapabilityMinor);
   return cudaSuccess;

@@ -13,11 +13,8 @@
 
 namespace convoy::emulator {
 
-/// What a launch may ask for: of an H200, but for the four multiprocessors.
-inline constexpr int kMultiprocessors = 4;
-inline constexpr unsigned kMostThreadsPerBlock = 1024;
+/// As of an H200. Limits of launches and the number of multiprocessors stand in machine.h.
 inline constexpr std::size_t kSharedBytesPerBlock = 48 << 10;
-inline constexpr std::size_t kMostSharedBytes = 227 << 10;
 inline constexpr std::size_t kDefaultCapacity = std::size_t{16} << 30;
 
 /// One device. Thread-safe.

@@ -1,32 +1,23 @@
-// Launches: the device's limits, then the stream's order.
+// Launches: the machine's limits, then the stream's order.
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
 #include "kernels/cuda/runtime_extras.h"
-#include "kernels/emulator/grid.h"
+#include "kernels/emulator/devices.h"
+#include "kernels/emulator/machine.h"
 #include "kernels/emulator/streams.h"
 #include "kernels/emulator/test_control.h"
 
 namespace convoy::emulator {
 namespace {
 
-constexpr unsigned kMostBlockZ = 64;
-constexpr unsigned kMostGridX = 0x7fffffff;
-constexpr unsigned kMostGridYZ = 65535;
-
-bool block_fits(const dim3& block) {
-  return block.count() >= 1 && block.count() <= kMostThreadsPerBlock && block.z <= kMostBlockZ;
-}
-
-bool grid_fits(const dim3& grid) {
-  return grid.count() >= 1 && grid.x <= kMostGridX && grid.y <= kMostGridYZ &&
-         grid.z <= kMostGridYZ;
-}
-
 cudaError_t check_launch(const LaunchConfig& config) {
-  if (!block_fits(config.block) || !grid_fits(config.grid)) return cudaErrorInvalidConfiguration;
-  if (config.shared_bytes > kMostSharedBytes) return cudaErrorInvalidValue;
-  return must_fail(FailingCall::launch) ? cudaErrorLaunchOutOfResources : cudaSuccess;
+  std::string refusal = machine::launch_refusal(config);
+  if (refusal.empty()) {
+    return must_fail(FailingCall::launch) ? cudaErrorLaunchOutOfResources : cudaSuccess;
+  }
+  const bool memory = config.shared_bytes > machine::kMaxSharedBytes;
+  return fail(memory ? cudaErrorInvalidValue : cudaErrorInvalidConfiguration, std::move(refusal));
 }
 
 std::string describe(const GridWork& work) {

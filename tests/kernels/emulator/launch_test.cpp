@@ -46,18 +46,19 @@ TEST_CASE("emulated launch: the whole grid runs, in the stream's order") {
 
 TEST_CASE("emulated launch: limits of blocks, grids and shared memory") {
   const TestStream stream;
-  auto refuses = [&](LaunchConfig config, std::string_view error) {
+  auto refuses = [&](LaunchConfig config, std::string_view error, std::string_view limit) {
     config.stream = stream;
-    expect_refusal({error, "nothing"}, [&] { launch(nothing, config); });
+    expect_refusal({error, "nothing", limit}, [&] { launch(nothing, config); });
   };
   const std::string_view configuration = "cudaErrorInvalidConfiguration";
-  refuses({.block = 1025}, configuration);
-  refuses({.block = {1, 1, 65}}, configuration);
-  refuses({.block = {0, 1, 1}}, configuration);
-  refuses({.grid = {1, 0, 1}}, configuration);
-  refuses({.grid = {1, 65536, 1}}, configuration);
-  refuses({.grid = {1, 1, 65536}}, configuration);
-  refuses({.shared_bytes = (227 << 10) + 1}, "cudaErrorInvalidValue");
+  refuses({.block = 1025}, configuration, "block.x is 1025, expected 1 to 1024");
+  refuses({.block = {1, 1, 65}}, configuration, "block.z is 65, expected 1 to 64");
+  refuses({.block = {0, 1, 1}}, configuration, "block.x is 0");
+  refuses({.grid = {1, 0, 1}}, configuration, "grid.y is 0");
+  refuses({.grid = {1, 65536, 1}}, configuration, "grid.y is 65536, expected 1 to 65535");
+  refuses({.grid = {1, 1, 65536}}, configuration, "grid.z is 65536");
+  refuses({.block = {32, 32, 2}}, configuration, "threads per block is 2048");
+  refuses({.shared_bytes = (227 << 10) + 1}, "cudaErrorInvalidValue", "expected at most 232448");
   launch(nothing, {.block = {16, 1, 64}, .shared_bytes = 227 << 10, .stream = stream});
   CHECK(cudaStreamSynchronize(stream) == cudaSuccess);
 }
