@@ -18,17 +18,14 @@ std::size_t bytes_of(std::int64_t count, DType dtype) {
   return static_cast<std::size_t>(count) * size_of(dtype);
 }
 
-/// The values of a GPU's buffer in this machine's memory, once the stream's work so far is done.
-std::vector<std::byte> fetched(Stream& stream, const ConstBuffer& values, std::int64_t count) {
-  std::vector<std::byte> host(bytes_of(count, values.dtype));
-  if (!host.empty())
-    context(stream.device()).copy_out(stream, host.data(), values.data, host.size());
-  return host;
-}
-
-void put_back(Stream& stream, const Buffer& values, const std::vector<std::byte>& host) {
-  if (!host.empty())
-    context(stream.device()).copy_in(stream, values.data, host.data(), host.size());
+/// Calls work(in, out) with copies in this machine's memory, once the stream's work so far is done.
+template <class Sides, class Work>
+void run_on_copies(Stream& stream, const Sides& sides, const Work& work) {
+  auto& gpu = context(stream.device());
+  std::vector<std::byte> in(sides.in_bytes), out(sides.out_bytes);
+  if (!in.empty()) gpu.copy_out(stream, in.data(), sides.in, in.size());
+  work(in.data(), out.data());
+  if (!out.empty()) gpu.copy_in(stream, sides.out, out.data(), out.size());
 }
 
 }  // namespace
@@ -37,56 +34,42 @@ void HostCommunicator::all_reduce(ConstBuffer in, Buffer out, std::int64_t count
                                   Reduction reduction, Stream& stream) {
   check_pair("all_reduce", in, out, count);
   check_reduction("all_reduce", in.dtype, reduction);
-  if (is_gpu(stream.device())) {
-    std::vector<std::byte> host = fetched(stream, in, count);
-    all_reduce_now(host.data(), host.data(), count, in.dtype, reduction);
-    return put_back(stream, out, host);
-  }
-  queue_collective(stream, [this, in, out, count, reduction] {
-    all_reduce_now(in.data, out.data, count, in.dtype, reduction);
-  });
+  const std::size_t bytes = bytes_of(count, in.dtype);
+  queue_collective(stream, {in.data, bytes, out.data, bytes},
+                   [this, count, dtype = in.dtype, reduction](const void* from, void* to) {
+                     all_reduce_now(from, to, count, dtype, reduction);
+                   });
 }
 
 void HostCommunicator::reduce_scatter(ConstBuffer in, Buffer out, std::int64_t count,
                                       Reduction reduction, Stream& stream) {
   check_values("reduce_scatter", in.data, count);
-  check_pair("reduce_scatter", in, out, count >= 0 ? chunk_of(count, rank(), size()).count() : 0);
+  const std::int64_t mine = count >= 0 ? chunk_of(count, rank(), size()).count() : 0;
+  check_pair("reduce_scatter", in, out, mine);
   check_reduction("reduce_scatter", in.dtype, reduction);
-  if (is_gpu(stream.device())) {
-    const std::vector<std::byte> all = fetched(stream, in, count);
-    std::vector<std::byte> mine(bytes_of(chunk_of(count, rank(), size()).count(), in.dtype));
-    reduce_scatter_now(all.data(), mine.data(), count, in.dtype, reduction);
-    return put_back(stream, out, mine);
-  }
-  queue_collective(stream, [this, in, out, count, reduction] {
-    reduce_scatter_now(in.data, out.data, count, in.dtype, reduction);
-  });
+  queue_collective(stream, {in.data, bytes_of(count, in.dtype), out.data, bytes_of(mine, in.dtype)},
+                   [this, count, dtype = in.dtype, reduction](const void* from, void* to) {
+                     reduce_scatter_now(from, to, count, dtype, reduction);
+                   });
 }
 
 void HostCommunicator::all_gather(ConstBuffer in, Buffer out, std::int64_t count, Stream& stream) {
   check_pair("all_gather", in, out, count);
-  if (is_gpu(stream.device())) {
-    const std::vector<std::byte> mine = fetched(stream, in, count);
-    std::vector<std::byte> all(mine.size() * static_cast<std::size_t>(size()));
-    all_gather_now(mine.data(), all.data(), mine.size());
-    return put_back(stream, out, all);
-  }
-  queue_collective(stream, [this, in, out, count] {
-    all_gather_now(in.data, out.data, bytes_of(count, in.dtype));
-  });
+  const std::size_t mine = bytes_of(count, in.dtype);
+  queue_collective(stream, {in.data, mine, out.data, mine * static_cast<std::size_t>(size())},
+                   [this, mine](const void* from, void* to) { all_gather_now(from, to, mine); });
 }
 
 void HostCommunicator::broadcast(Buffer values, std::int64_t count, int root, Stream& stream) {
   check_values("broadcast", values.data, count);
   check_root("broadcast", root, *this);
-  if (is_gpu(stream.device())) {
-    std::vector<std::byte> host(bytes_of(count, values.dtype));
-    if (rank() == root) host = fetched(stream, values, count);
-    broadcast_now(host.data(), host.size(), root);
-    return rank() == root ? void() : put_back(stream, values, host);
-  }
-  queue_collective(stream, [this, values, count, root] {
-    broadcast_now(values.data, bytes_of(count, values.dtype), root);
+  const std::size_t bytes = bytes_of(count, values.dtype);
+  const bool gives = rank() == root;
+  const Sides sides = gives ? Sides{.in = values.data, .in_bytes = bytes}
+                            : Sides{.out = values.data, .out_bytes = bytes};
+  queue_collective(stream, sides, [this, bytes, root, gives](const void* from, void* to) {
+    // The root's values are read alone.
+    broadcast_now(gives ? const_cast<void*>(from) : to, bytes, root);
   });
 }
 
@@ -94,40 +77,35 @@ void HostCommunicator::send(ConstBuffer values, std::int64_t count, int peer, in
                             Stream& stream) {
   check_values("send", values.data, count);
   check_peer("send", peer, tag, *this);
-  if (is_gpu(stream.device())) {
-    const std::vector<std::byte> host = fetched(stream, values, count);
-    return send_now(host.data(), host.size(), peer, tag);
-  }
-  queue_message(stream, [this, values, count, peer, tag] {
-    send_now(values.data, bytes_of(count, values.dtype), peer, tag);
-  });
+  const std::size_t bytes = bytes_of(count, values.dtype);
+  queue_message(
+      stream, {.in = values.data, .in_bytes = bytes},
+      [this, bytes, peer, tag](const void* from, void*) { send_now(from, bytes, peer, tag); });
 }
 
 void HostCommunicator::receive(Buffer values, std::int64_t count, int peer, int tag,
                                Stream& stream) {
   check_values("receive", values.data, count);
   check_peer("receive", peer, tag, *this);
-  if (is_gpu(stream.device())) {
-    std::vector<std::byte> host(bytes_of(count, values.dtype));
-    receive_now(host.data(), host.size(), peer, tag);
-    return put_back(stream, values, host);
-  }
-  queue_message(stream, [this, values, count, peer, tag] {
-    receive_now(values.data, bytes_of(count, values.dtype), peer, tag);
-  });
+  const std::size_t bytes = bytes_of(count, values.dtype);
+  queue_message(
+      stream, {.out = values.data, .out_bytes = bytes},
+      [this, bytes, peer, tag](const void*, void* to) { receive_now(to, bytes, peer, tag); });
 }
 
-void HostCommunicator::queue_collective(Stream& stream, std::function<void()> work) {
+void HostCommunicator::queue_collective(Stream& stream, const Sides& sides, HostCall work) {
+  if (is_gpu(stream.device())) return run_on_copies(stream, sides, work);
   const std::lock_guard lock(mutex_);
   stream.wait(collective_);
-  stream.host_call(std::move(work));
+  stream.host_call([sides, work = std::move(work)] { work(sides.in, sides.out); });
   collective_ = stream.record();
 }
 
-void HostCommunicator::queue_message(Stream& stream, std::function<void()> work) {
+void HostCommunicator::queue_message(Stream& stream, const Sides& sides, HostCall work) {
+  if (is_gpu(stream.device())) return run_on_copies(stream, sides, work);
   const std::lock_guard lock(mutex_);
   std::erase_if(messages_, [](const Event& event) { return event.done(); });
-  stream.host_call(std::move(work));
+  stream.host_call([sides, work = std::move(work)] { work(sides.in, sides.out); });
   messages_.push_back(stream.record());
 }
 

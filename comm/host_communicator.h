@@ -56,8 +56,19 @@ class HostCommunicator : public Communicator {
   void wait_for_queued();
 
  private:
-  void queue_collective(Stream& stream, std::function<void()> work);
-  void queue_message(Stream& stream, std::function<void()> work);
+  /// What a call reads and what it writes, in the memory of the stream's device.
+  struct Sides {
+    const void* in = nullptr;
+    std::size_t in_bytes = 0;
+    void* out = nullptr;
+    std::size_t out_bytes = 0;
+  };
+  /// The blocking call on this machine's memory.
+  using HostCall = std::function<void(const void* in, void* out)>;
+
+  /// In the stream's order; for a GPU at once, on copies.
+  void queue_collective(Stream& stream, const Sides& sides, HostCall work);
+  void queue_message(Stream& stream, const Sides& sides, HostCall work);
 
   std::mutex mutex_;
   Event collective_;             // the end of the last one
