@@ -43,7 +43,7 @@ VENDORS = {
     "cuda*.hpp": ["kernels/cuda/*", "kernels/emulator/*"],
     "cublas*": ["kernels/cuda/*"],
     "cudnn*": ["kernels/cuda/*"],
-    "mpi.h": ["comm/mpi*", "comm/world*"],
+    "mpi.h": ["comm/mpi*", "comm/world*", "bench/peers/*"],
     "nccl.h": ["comm/nccl*"],
     "oneapi/dnnl*": ["kernels/cpu/*"],
     "dnnl*": ["kernels/cpu/*"],

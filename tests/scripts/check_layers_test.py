@@ -67,6 +67,7 @@ class Layers(unittest.TestCase):
         cases = [("cuda_runtime.h", "kernels/cuda/a.cu", "engine/ops/a.cpp"),
                  ("mpi.h", "comm/mpi_communicator.cpp", "comm/ring.cpp"),
                  ("mpi.h", "comm/world.cpp", "cli/a.cpp"),
+                 ("mpi.h", "bench/peers/allreduce.cpp", "bench/allreduce.cpp"),
                  ("nccl.h", "comm/nccl_communicator.cpp", "kernels/cuda/a.cu"),
                  ("oneapi/dnnl/dnnl.hpp", "kernels/cpu/conv2d.cpp", "kernels/reference/conv2d.cpp"),
                  ("cblas.h", "kernels/cpu/linear.cpp", "engine/ops/linear.cpp")]

@@ -1,0 +1,1 @@
+"""The parts of bench/compare: processes, what is measured, the table."""
