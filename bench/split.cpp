@@ -12,6 +12,7 @@
 #include "bench/timed_program.h"
 #include "engine/data/order.h"
 #include "engine/nn/layers.h"
+#include "engine/parallel/pipeline/profile.h"
 #include "engine/parallel/pipeline/schedules.h"
 #include "engine/train/defaults.h"
 #include "engine/train/setup.h"
@@ -56,6 +57,9 @@ class SplitBench {
   void choose_splits();
   std::int64_t smallest_group(std::int64_t split) const;
   int pipeline_workers() const;
+  int most_stages() const { return static_cast<int>(node_ends(*network_).size()); }
+  bool takes_several_stages(int each) const;
+  void check_stages() const;
   void measure_split(std::int64_t split);
   void measure_both();
   void measure_whole();
@@ -93,7 +97,7 @@ SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgres
   network_ = make_network();
   settings_ = bench_settings(settings_, network_->takes_rows());
   set_batch_norm_mode(*network_, batch_norm_mode(settings_));
-  if (workers() > 1) pipeline_workers();  // refuses early
+  if (workers() > 1) check_stages();  // refuses early
   choose_splits();
   cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
 }
@@ -160,6 +164,23 @@ int SplitBench::pipeline_workers() const {
       "of it",
       settings_.cut, stages, workers(), stages);
   return stages;
+}
+
+// Whether each of a pipeline's workers can have several stages of an automatic cut.
+bool SplitBench::takes_several_stages(int each) const {
+  return settings_.cut == "auto" && each * kInterleavedStages <= most_stages();
+}
+
+void SplitBench::check_stages() const {
+  const int each = pipeline_workers();
+  CONVOY_CHECK(each <= most_stages(),
+               "bench split: {} can be cut into at most {} stages, but there are {} workers",
+               settings_.model, most_stages(), each);
+  if (settings_.cut != "auto" || takes_several_stages(each) || !options_.on_note) return;
+  options_.on_note(
+      fmt::format("bench split: interleaved is left out: it has {} stages a worker, and {} can be "
+                  "cut into at most {} stages",
+                  kInterleavedStages, settings_.model, most_stages()));
 }
 
 void SplitBench::measure_split(std::int64_t split) {
@@ -239,15 +260,14 @@ CutShape SplitBench::shape_of(const SplitRow& row) const {
           .images = split_batch(share, {.size = row.split})};
 }
 
-// With one micro-batch all are the same; `interleaved` needs a cut of its own and a micro-batch a
-// worker.
+// With one micro-batch all are the same; `interleaved` needs a cut of its own, enough nodes for it
+// and a micro-batch a worker.
 std::vector<std::string> SplitBench::schedules_for(const SplitRow& row) const {
   if (row.micro_batches == 1) return {"fill-drain"};
   std::vector<std::string> names;
   for (const NamedSchedule& schedule : kSchedules) {
-    if (schedule.several_stages && (settings_.cut != "auto" || row.micro_batches < row.workers)) {
-      continue;
-    }
+    const bool fits = takes_several_stages(row.workers) && row.micro_batches >= row.workers;
+    if (schedule.several_stages && !fits) continue;
     names.emplace_back(schedule.name);
   }
   return names;

@@ -27,6 +27,8 @@ struct SplitBenchOptions {
   std::vector<std::int64_t> splits;
   std::int64_t repeats = 3;
   Group* group = nullptr;  ///< all workers; null: there is one, and only `single` rows
+  /// Told what is left out, and why; may be null.
+  std::function<void(const std::string&)> on_note = {};
 };
 
 /// The tutorial's.
@@ -36,7 +38,8 @@ inline constexpr std::int64_t kSplits[] = {1, 3, 5, 8, 10, 12, 20, 40, 60};
 using SplitBenchProgress = std::function<void(const std::string&)>;
 
 /// All processes of a group make this call; the leading one's rows count. `usage` for splits that
-/// the batch, or batch norm, does not take, and for a cut that does not fit the workers.
+/// the batch, or batch norm, does not take, for a cut that does not fit the workers, and for more
+/// workers than the network can be cut for.
 std::vector<SplitRow> bench_split(const SplitBenchOptions& options,
                                   const SplitBenchProgress& progress);
 

@@ -173,8 +173,11 @@ int bench_split_in(Options& options, const JobGroup& processes) {
     print_notes(options.notes);
   }
   Progress progress(processes.leads());
+  const auto note = [&](const std::string& text) {
+    if (processes.leads()) print_notes({text});
+  };
   const auto rows =
-      bench_split({settings, options.splits, *options.repeats, processes.group()},
+      bench_split({settings, options.splits, *options.repeats, processes.group(), note},
                   [&](const std::string& text) { progress.say("bench split: " + text); });
   if (processes.leads()) print_all(options, rows, processes.workers());
   return 0;

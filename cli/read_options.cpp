@@ -52,6 +52,18 @@ std::vector<Assignment> from_variables(const Variables& variables) {
   return assignments;
 }
 
+/// An emulated GPU takes minutes for what its worker's watchdog sees as one instruction.
+void settle_timeout(Options& options) {
+  constexpr double kEmulatedTimeout = 600;
+  const auto& devices = options.settings.devices;
+  const bool emulated = std::any_of(devices.begin(), devices.end(), [](const std::string& name) {
+    return name.starts_with("emu");
+  });
+  if (emulated && !was_given(options, "comm-timeout")) {
+    options.settings.comm_timeout = kEmulatedTimeout;
+  }
+}
+
 /// The file that a flag, else a variable names; empty if none does.
 std::string config_path(const std::vector<Assignment>& variables,
                         const std::vector<Assignment>& flags) {
@@ -111,6 +123,7 @@ Options read_options(const CommandLine& line, const Variables& variables) {
   assign(options, from_environment, Source::variable);
   assign(options, line.assignments, Source::flag);
   options.operands = line.operands;
+  settle_timeout(options);
   return options;
 }
 

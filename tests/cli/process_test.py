@@ -235,6 +235,18 @@ class Information(ProcessTest):
                                            "--cut", "layer2,layer3"))
         self.assertIn("1 value per channel", self.bad(2, "usage", *quick, "--splits", "3,1"))
 
+    def test_bench_split_of_few_layers(self):
+        # Two layers: one stage a worker and no more.
+        toy = ["bench", "split", "--model", "toy", "--batch", "8", "--repeats", "1", "--threads", "1"]
+        done = self.run_convoy(*toy, "--splits", "4", "--json", "--devices", "cpu:0,cpu:1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"interleaved is left out", done.stderr)
+        modes = [line["mode"] for line in map(json.loads, done.stdout.splitlines()) if "mode" in line]
+        self.assertEqual(modes, ["single", "single", "model-parallel", "pipeline", "data-parallel"])
+        done = self.run_convoy(*toy, "--devices", "cpu:0,cpu:1,cpu:2")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"usage: bench split: toy can be cut into at most 2 stages, but there are 3 workers", done.stderr)
+
 
 class Training(ProcessTest):
     def test_json_lines(self):

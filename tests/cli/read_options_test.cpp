@@ -16,6 +16,15 @@ TEST_CASE("a flag wins over a variable, a variable over the file, the file over 
   CHECK(options.settings.accumulate == 1);
 }
 
+TEST_CASE("emulated GPUs have ten minutes before they count as stuck, if nobody says otherwise") {
+  const auto timeout = [](std::vector<std::string> words) {
+    return read_options(read_command_line(words), {}).settings.comm_timeout;
+  };
+  CHECK(timeout({"--devices", "cpu:0"}) == 60);
+  CHECK(timeout({"--devices", "emu:0,emu:1"}) == 600);
+  CHECK(timeout({"--devices", "emu:0,emu:1", "--comm-timeout", "7"}) == 7);
+}
+
 TEST_CASE("the last of equal flags wins") {
   CommandLine line = read_command_line({"--batch", "4", "--batch", "5"});
   CHECK(read_options(line, {}).settings.batch == 5);
