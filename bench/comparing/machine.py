@@ -18,11 +18,15 @@ print(json.dumps(found))
 """
 # Both sides choose by themselves how threads wait and where they run.
 DROPPED = ("OMP_", "GOMP_", "KMP_", "MKL_", "CONVOY_")
+# What holds Convoy, PyTorch (with what it compiles), its oneDNN and its MKL to an instruction set.
+INSTRUCTIONS = {name: {"CONVOY_CPU_ISA": name, "ATEN_CPU_CAPABILITY": name, "ONEDNN_MAX_CPU_ISA": onednn,
+                       "MKL_ENABLE_INSTRUCTIONS": name.upper()}
+                for name, onednn in (("avx2", "AVX2"), ("avx512", "AVX512_CORE_AMX"))}
 
 
 def environment(**more):
     env = {name: value for name, value in os.environ.items()
-           if name == "CONVOY_CPU_ISA" or not name.startswith(DROPPED)}
+           if name in INSTRUCTIONS["avx2"] or not name.startswith(DROPPED)}
     if os.geteuid() == 0:
         env |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return env | more

@@ -39,7 +39,8 @@ def take_turns(comparison, runs, say):
     with contextlib.ExitStack() as stack:
         turns = []
         for side in comparison.sides:
-            say(f"{comparison.name}: {side.name} gets ready")
+            if side.stays:
+                say(f"{comparison.name}: {side.name} gets ready")
             turns.append((side.name, stack.enter_context(side.ready())))
         for k in range(1, runs + 1):
             for name, turn in turns:

@@ -15,6 +15,8 @@ PEERS = os.path.join(ROOT, "bench", "peers")
 class Command:
     """A program that measures once and ends; `read` makes numbers of its lines."""
 
+    stays = False
+
     def __init__(self, name, command, read, limit, cores=None):
         self.name, self.command, self.read, self.limit, self.cores = name, command, read, limit, cores
 
@@ -28,6 +30,8 @@ class Command:
 
 class Script:
     """A script of bench/peers, as `ranks` processes."""
+
+    stays = True
 
     def __init__(self, name, python, script, flags, read, limit, threads=1, ranks=1, cores=None):
         self.name, self.read, self.limit, self.cores = name, read, limit, cores

@@ -44,7 +44,8 @@ def flag(name):
 
 command = sys.argv[1:]
 if command[0] == "devices":
-    say(devices=[{"device": "cpu:0", "text": "AVX-9, loops"}], versions={"convoy": "9.8.7"})
+    text = os.environ.get("CONVOY_CPU_ISA", "AVX-9") + ", loops"
+    say(devices=[{"device": "cpu:0", "text": text}], versions={"convoy": "9.8.7"})
 elif command[1] == "step":
     fails("convoy")
     ranks = os.environ.get("FAKE_RANKS", "1")
@@ -72,6 +73,7 @@ script = os.path.basename(command[0])
 name = command[command.index("--variants") + 1] if script == "step.py" else script[:-3]
 fails(name)
 assert "--turns" in command
+assert os.environ.get("ATEN_CPU_CAPABILITY") == os.environ.get("CONVOY_CPU_ISA")
 say(ready=True) if os.environ["RANK"] == "0" else None
 for _turn in sys.stdin:
     fails(name + "-later")
@@ -130,7 +132,7 @@ class Fakes(unittest.TestCase):
     def run_it(self, *flags):
         programs = [text for name in ("convoy", "python", "mpirun", "mpicxx") for text in (
             "--" + name, self.path(name))]
-        return subprocess.run([COMPARE, *programs, "--small", *flags], capture_output=True, text=True, timeout=60,
+        return subprocess.run([COMPARE, *programs, "--small", *flags], capture_output=True, text=True, timeout=120,
                               check=False)
 
     def lines(self, *flags, code=0):
@@ -158,6 +160,11 @@ class Sums(Fakes):
         self.assertEqual(summary["ratios"], {"step-1": 2, "memory": 0.6})
         self.assertEqual(row["machine"]["kernels"], "AVX-9, loops")
         self.assertEqual((row["machine"]["convoy"], row["versions"]["torch"]), ("9.8.7", "1.2-torch"))
+
+    def test_one_instruction_set_for_both(self):
+        self.numbers(convoy1=[10], eager=[3])
+        rows, _ = self.lines("--rows", "step-1", "--runs", "1", "--variants", "eager", "--isa", "avx2")
+        self.assertEqual(rows["step-1"]["machine"]["kernels"], "avx2, loops")
 
     def test_memory_alone_is_one_row(self):
         self.numbers(convoy1=[10], eager=[3])
@@ -240,6 +247,26 @@ class Failures(Fakes):
             'fails(name)\n', 'import time; time.sleep(60)\n', 1), 0o755)
         _, summary = self.lines("--rows", "step-1", "--variants", "eager", "--limit", "1", code=1)
         self.assertIn("no answer within 1 s (--limit)", summary["failed"]["step-1"])
+
+
+class Ends(Fakes):
+    def test_a_signal_ends_all_that_runs(self):
+        self.write("python", f"#!{sys.executable}\n" + PYTHON.replace("for _turn in sys.stdin:", (
+            "open(os.path.join(HERE, 'pid'), 'w').write(str(os.getpid()))\nfor _turn in iter(int, 1):\n"
+            "    import time; time.sleep(60)\nfor _turn in sys.stdin:")), 0o755)
+        self.numbers(convoy1=[10])
+        process = subprocess.Popen([COMPARE, "--convoy", self.path("convoy"), "--python", self.path("python"),
+                                    "--small", "--rows", "step-1", "--variants", "eager"], stderr=subprocess.PIPE,
+                                   text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        while "turn 1 of 5: Convoy" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        with open(self.path("pid"), encoding="utf-8") as file:
+            peer = int(file.read())
+        process.terminate()
+        self.assertEqual(process.wait(60), 143)
+        self.assertRaises(ProcessLookupError, os.kill, peer, 0)
 
 
 ROW = {"row": "step-1", "title": "training step", "unit": "images/s", "ours": "Convoy", "against": "compile",
