@@ -40,6 +40,10 @@ void check_layout(const Settings& settings) {
     CONVOY_CHECK(settings.comm != "nccl" || is_gpu(Device(name)),
                  "--comm nccl: {} is no GPU, expected --devices cuda:K or emu:K", name);
   }
+  CONVOY_CHECK(
+      !settings.graph || (settings.devices.size() == 1 && is_gpu(Device(settings.devices[0]))),
+      "--graph records the step of one GPU, but --devices is {}, expected one cuda:K or emu:K",
+      fmt::join(settings.devices, ","));
   CONVOY_CHECK(!(settings.micro_batch_size && settings.micro_batches),
                "--micro-batch-size {} and --micro-batches {} exclude each other",
                settings.micro_batch_size.value_or(0), settings.micro_batches.value_or(0));

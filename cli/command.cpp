@@ -183,7 +183,7 @@ Command bench_step_command() {
            "convoy bench step --devices cpu:0,cpu:1 --model resnet50 --batch 32 --threads 1"},
           {},
           {"model", "classes", "image-size", "precision", "bn", "batch", "devices", "threads",
-           "device-memory", "comm", "comm-timeout", "seed", "config", "json", "repeats"},
+           "device-memory", "comm", "comm-timeout", "graph", "seed", "config", "json", "repeats"},
           run_bench_step};
 }
 

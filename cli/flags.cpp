@@ -218,6 +218,8 @@ std::vector<Flag> run_flags() {
        number(&Settings::comm_timeout, {.low = 0, .open_low = true}), ""},
       {"kernels", group, "own|vendor", "kernels of GPUs", kRare,
        choice(&Settings::kernels, {"own", "vendor"}), ""},
+      {"graph", group, "", "record a step of one GPU once, then launch it as one piece", kRare,
+       toggle(&Settings::graph), ""},
       {"deterministic", group, "",
        "equal bits in each run from vendor libraries of GPUs too; the CPU's always are", kRare,
        toggle(&Settings::deterministic), ""},

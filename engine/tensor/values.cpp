@@ -3,6 +3,7 @@
 
 #include "engine/tensor/storage.h"
 #include "engine/tensor/tensor.h"
+#include "kernels/base/bf16.h"
 #include "kernels/base/error.h"
 #include "kernels/kernel_list.h"
 
@@ -42,6 +43,16 @@ std::vector<To> cast_bytes(const std::vector<std::byte>& bytes) {
   std::vector<From> values(bytes.size() / sizeof(From));
   if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
   return {values.begin(), values.end()};
+}
+
+template <class To>
+std::vector<To> cast_bf16(const std::vector<std::byte>& bytes) {
+  std::vector<To> result;
+  result.reserve(bytes.size() / sizeof(Bf16));
+  for (Bf16 value : cast_bytes<Bf16, Bf16>(bytes)) {
+    result.push_back(static_cast<To>(static_cast<float>(value)));
+  }
+  return result;
 }
 
 }  // namespace
@@ -87,9 +98,9 @@ std::vector<T> Tensor::to_vector() const {
     case DType::u8:
       return cast_bytes<T, std::uint8_t>(bytes);
     case DType::bf16:
-      break;
+      return cast_bf16<T>(bytes);
   }
-  CONVOY_FAIL(usage, "to_vector: bf16 values cannot be read on the host in this build");
+  CONVOY_FAIL(internal, "to_vector: no type {}", static_cast<int>(dtype()));
 }
 template std::vector<float> Tensor::to_vector() const;
 template std::vector<double> Tensor::to_vector() const;

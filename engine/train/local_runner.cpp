@@ -34,25 +34,42 @@ StepResult LocalRunner::step(const Window& window, BatchFeed& feed) {
     add_batch(feed.at(i));
     feed.done(i);
   }
-  settle_losses(0);
-  return {loss_, update()};
+  return finish({}, {});
+}
+
+std::vector<BatchRange> LocalRunner::micro_batches_of(std::int64_t images) const {
+  std::vector<BatchRange> ranges;
+  std::int64_t begin = 0;
+  for (std::int64_t size : split_batch(images, options_.micro_batches)) {
+    ranges.push_back({begin, begin + size});
+    begin += size;
+  }
+  return ranges;
+}
+
+Tensor LocalRunner::add_micro_batch(const Tensor& x, const Tensor& target) {
+  const double scale = window_.images > 0 ? 1 / static_cast<double>(window_.images) : 0;
+  const Tensor loss = head_.training_loss(network_->forward(x), target, scale);
+  loss.backward();
+  return loss.detach();
 }
 
 void LocalRunner::add_batch(const HostBatch& batch) {
-  const double scale = window_.images > 0 ? 1 / static_cast<double>(window_.images) : 0;
-  BatchRange range;
-  for (std::int64_t images : split_batch(batch.images, options_.micro_batches)) {
-    range = {range.end, range.end + images};
+  for (const BatchRange& range : micro_batches_of(batch.images)) {
     const Tensor x = head_.input(batch, range);
-    const Tensor loss =
-        head_.training_loss(network_->forward(x), head_.target(batch, range), scale);
-    loss.backward();
-    open_.push_back({loss.detach(), x});
+    open_.push_back({add_micro_batch(x, head_.target(batch, range)), x});
     // The loss before this one is most likely there: reading it does not hold up the device, and
     // memory does not grow with the number of micro-batches.
     settle_losses(1);
   }
   commit_batch_norms(*network_);
+}
+
+StepResult LocalRunner::finish(const std::vector<Tensor>& losses,
+                               const std::vector<Tensor>& inputs) {
+  for (std::size_t i = 0; i < losses.size(); ++i) open_.push_back({losses[i], inputs[i]});
+  settle_losses(0);
+  return {loss_, update()};
 }
 
 double LocalRunner::update() {
@@ -105,12 +122,9 @@ void LocalRunner::infer_each(
     const HostBatch& batch,
     const std::function<void(const BatchRange&, const Tensor& x, const Tensor& output)>& see) {
   const NoGradScope no_grad;
-  std::int64_t begin = 0;
-  for (std::int64_t images : split_batch(batch.images, options_.micro_batches)) {
-    const BatchRange range = {begin, begin + images};
+  for (const BatchRange& range : micro_batches_of(batch.images)) {
     const Tensor x = head_.input(batch, range);
     see(range, x, infer(x));
-    begin = range.end;
   }
 }
 

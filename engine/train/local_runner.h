@@ -30,8 +30,20 @@ class LocalRunner : public StepRunner {
   std::uint64_t tensor_bytes() const override;
   void load(const TrainingTensors& tensors) override;
 
- private:
+ protected:
+  /// Without gradients, ready for the window's first batch.
   void begin(const Window& window);
+  /// Forward and backward of one micro-batch of the window. Returns its loss.
+  Tensor add_micro_batch(const Tensor& x, const Tensor& target);
+  /// The end of a step whose micro-batches gave these losses from these inputs, in order: reads
+  /// the losses, then updates.
+  StepResult finish(const std::vector<Tensor>& losses, const std::vector<Tensor>& inputs);
+  std::vector<BatchRange> micro_batches_of(std::int64_t images) const;
+
+  Network& network() { return *network_; }
+  const LossHead& head() const { return head_; }
+
+ private:
   void add_batch(const HostBatch& batch);
   void settle_losses(std::size_t but);
   double update();

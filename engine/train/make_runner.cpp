@@ -7,6 +7,7 @@
 #include "comm/nccl_devices.h"
 #include "engine/nn/layers.h"
 #include "engine/train/defaults.h"
+#include "engine/train/graph_runner.h"
 #include "engine/train/local_runner.h"
 #include "engine/train/pipeline_runner.h"
 #include "engine/train/setup.h"
@@ -88,12 +89,16 @@ std::vector<WorkerParts> make_workers(const TrainingJob& job, const Settings& se
   return workers;
 }
 
-std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts) {
+std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts, bool graph) {
   Network& network = *parts.network;
   network.materialize(parts.options.device, parameter_type(parts.options.dtype), parts.seed);
   network.to(parameter_type(parts.options.dtype));
   network.to(parts.options.device);
   auto optimizer = parts.make_optimizer(network.named_parameters());
+  if (graph) {
+    return std::make_unique<GraphRunner>(std::move(parts.network), std::move(optimizer),
+                                         parts.options);
+  }
   return std::make_unique<LocalRunner>(std::move(parts.network), std::move(optimizer),
                                        parts.options);
 }
@@ -141,8 +146,11 @@ std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
   const Ranks ranks = ranks_of(job);
   check_devices(settings.devices, ranks.local_workers());
+  CONVOY_CHECK(!settings.graph || !job.group,
+               "--graph records the step of one device alone, but there are {} workers",
+               ranks.layout().world());
   std::vector<WorkerParts> workers = make_workers(job, settings, ranks);
-  if (!job.group) return make_local_runner(std::move(workers.front()));
+  if (!job.group) return make_local_runner(std::move(workers.front()), settings.graph);
   return std::make_unique<PipelineRunner>(*job.group, std::move(workers),
                                           pipeline_options(job, settings, ranks));
 }

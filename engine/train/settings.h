@@ -72,6 +72,7 @@ struct Settings {
   std::string tensorboard;
   double comm_timeout = 60;
   std::string kernels = "own";
+  bool graph = false;
   bool deterministic = false;
 };
 

@@ -88,6 +88,12 @@ TEST_CASE("check_settings refuses layouts that contradict themselves") {
         "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice");
   CHECK(error({"--cut", "layer3"}) ==
         "--cut layer3: one stage has no cut; say how many there are with --stages");
+  CHECK(
+      error({"--graph"}) ==
+      "--graph records the step of one GPU, but --devices is cpu:0, expected one cuda:K or emu:K");
+  CHECK(error({"--graph", "--devices", "emu:0,emu:1"}).find("--devices is emu:0,emu:1") !=
+        std::string::npos);
+  CHECK_NOTHROW(checked({"--graph", "--devices", "emu:0"}));
   CHECK(error({"--comm", "nccl"}) ==
         "--comm nccl: cpu:0 is no GPU, expected --devices cuda:K or emu:K");
   CHECK(error({"--micro-batches", "2", "--micro-batch-size", "3"}) ==

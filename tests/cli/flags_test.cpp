@@ -42,7 +42,7 @@ TEST_CASE("the table has each flag of the design once") {
       "devices replicas stages cut schedule stages-per-worker micro-batch-size "
       "micro-batches recompute threads device-memory comm "
       "checkpoint save-every keep resume log trace report tensorboard comm-timeout kernels "
-      "deterministic ");
+      "graph deterministic ");
   std::vector<std::string> names;
   for (const Flag& flag : all_flags()) {
     if (flag.group != Group::program) names.push_back(flag.name);
@@ -116,7 +116,7 @@ TEST_CASE("flags of the layout set the settings") {
 TEST_CASE("flags of the run set the settings") {
   convoy::Settings s = settings(
       "--checkpoint c --save-every 10 --keep 3 --resume --log l --trace t --report r "
-      "--tensorboard tb --comm-timeout 5 --kernels vendor --deterministic");
+      "--tensorboard tb --comm-timeout 5 --kernels vendor --graph --deterministic");
   CHECK(s.checkpoint == "c");
   CHECK(s.save_every == 10);
   CHECK(s.keep == 3);
@@ -127,6 +127,7 @@ TEST_CASE("flags of the run set the settings") {
   CHECK(s.tensorboard == "tb");
   CHECK(s.comm_timeout == 5);
   CHECK(s.kernels == "vendor");
+  CHECK(s.graph);
   CHECK(s.deterministic);
 }
 
