@@ -36,7 +36,7 @@ StatisticsIn statistics_in(const char* kernel, const BatchNormStatistics& statis
 }
 
 SlotsOut slots_in(Stream& stream, const BatchNormProblem& problem) {
-  const SlotLayout layout = slot_layout(problem.grid, problem.width);
+  const SlotLayout layout{problem.grid.blocks_y, problem.channels};
   auto* first = static_cast<double*>(stream.scratch(layout.bytes()));
   return {layout, first, first + layout.slots * layout.channels};
 }

@@ -39,8 +39,4 @@ BatchNormGrid batch_norm_grid(std::int64_t positions, std::int64_t channels, int
   return grid;
 }
 
-SlotLayout slot_layout(const BatchNormGrid& grid, int width) {
-  return {grid.blocks_y, grid.blocks_x * grid.columns * width, grid.columns, width};
-}
-
 }  // namespace convoy::CONVOY_GPU

@@ -17,7 +17,7 @@
 namespace convoy::CONVOY_GPU {
 
 inline constexpr int kBatchNormThreads = 256;
-/// Channels that one block of the merging kernel takes: a sector of doubles.
+/// Neighbouring channels that one block of the merging kernels takes: a sector of doubles.
 inline constexpr int kMergeChannels = 4;
 inline constexpr int kMergeLanes = kBatchNormThreads / kMergeChannels;
 
@@ -47,24 +47,13 @@ inline constexpr int kApplyLength = 256;
 /// Channel vectors side by side in a block: 512 bytes of a row are enough for whole sectors.
 inline constexpr int kMostColumns = 32;
 
-/// Where a reduction leaves the two doubles of each slot and channel: planes of slots x `channels`,
-/// padded to whole blocks. Within a block come first channels of all its vectors, then the second
-/// ones, so that neighbouring threads write neighbouring doubles.
+/// Where a reduction leaves the two doubles of each slot and channel: planes of slots x channels.
 struct SlotLayout {
   std::int64_t slots, channels;
-  std::int32_t columns, width;
 
   std::size_t bytes() const {
     return static_cast<std::size_t>(2 * slots * channels) * sizeof(double);
   }
-  /// The channel whose sums lie at place `at` of a slot; at least the number of channels where none
-  /// do.
-  CONVOY_HOST_DEVICE std::int64_t channel_at(std::int64_t at) const {
-    const std::int64_t block = at / (columns * width) * (columns * width), in_block = at - block;
-    return block + in_block % columns * width + in_block / columns;
-  }
 };
-
-SlotLayout slot_layout(const BatchNormGrid& grid, int width);
 
 }  // namespace convoy::CONVOY_GPU

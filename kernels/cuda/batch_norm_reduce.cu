@@ -24,11 +24,14 @@ struct Pairs {
   double first[kWidth], second[kWidth];
 };
 
-/// The upper half of the threads that are left leaves its pairs here; neighbours lie side by side.
+/// The upper half of the threads that are left leaves its pairs here; neighbours lie side by side,
+/// rows so far apart that threads which go over channels in order read from different banks.
 template <int kWidth>
 struct TreeStorage {
-  double first[kWidth][kBatchNormThreads / 2];
-  double second[kWidth][kBatchNormThreads / 2];
+  static constexpr int kPitch =
+      kBatchNormThreads / 2 + (kWidth > 1 ? 128 / (kWidth * int{sizeof(double)}) : 0);
+  double first[kWidth][kPitch];
+  double second[kWidth][kPitch];
 };
 
 /// Chan's formula for two sets, whose counts all channels share.
@@ -89,19 +92,26 @@ __device__ __forceinline__ void merge_rows(TreeStorage<kWidth>& storage, int col
   }
 }
 
+/// Writes the pairs of row 0, a channel a thread, in the order of channels.
 template <int kWidth>
-__device__ __forceinline__ void store_slot(const BatchNormTile& tile,
+__device__ __forceinline__ void store_slot(TreeStorage<kWidth>& storage, const BatchNormTile& tile,
                                            const ThreadPlace<kWidth>& place, const SlotsOut& slots,
                                            const Pairs<kWidth>& pairs) {
-  if (place.row != 0 || place.channel >= tile.channels) return;
-  const std::int64_t at = blockIdx.y * slots.layout.channels +
-                          static_cast<std::int64_t>(blockIdx.x) * tile.columns * kWidth +
-                          place.column;
-  CONVOY_UNROLL
-  for (int i = 0; i < kWidth; ++i) {
-    slots.first[at + i * tile.columns] = pairs.first[i];
-    slots.second[at + i * tile.columns] = pairs.second[i];
+  __syncthreads();
+  if (place.row == 0) {
+    CONVOY_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      storage.first[i][place.column] = pairs.first[i];
+      storage.second[i][place.column] = pairs.second[i];
+    }
   }
+  __syncthreads();
+  const std::int64_t channel = channel_of_thread<kWidth>(tile);
+  if (channel < 0) return;
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t at = blockIdx.y * slots.layout.channels + channel;
+  slots.first[at] = storage.first[thread % kWidth][thread / kWidth];
+  slots.second[at] = storage.second[thread % kWidth][thread / kWidth];
 }
 
 /// Sums of a thread around its first value.
@@ -166,7 +176,7 @@ __global__ void __launch_bounds__(kBatchNormThreads)
   Pairs<kWidth> pairs =
       thread_moments<T, kWidth>(tile, x, place).moments(count_of(place.row, tile.rows));
   merge_rows<MergeMoments>(storage, tile.columns, tile.rows, pairs, count_of);
-  store_slot(tile, place, slots, pairs);
+  store_slot(storage, tile, place, slots, pairs);
 }
 
 /// Sums of dz and of dz * (x - centre).
@@ -239,7 +249,7 @@ __global__ void __launch_bounds__(kBatchNormThreads)
     pairs.second[i] = sums.products[i];
   }
   merge_rows<AddPairs>(storage.tree, tile.columns, tile.rows, pairs, [](int, int) { return 0.0; });
-  store_slot(tile, place, slots, pairs);
+  store_slot(storage.tree, tile, place, slots, pairs);
 }
 
 /// The slots of a channel: all of `full` values but the last.
@@ -257,16 +267,27 @@ struct SlotCounts {
   }
 };
 
-/// Merges all slots of kMergeChannels places; the result is that of the threads of lane 0.
+/// The channel that the thread helps to merge.
+struct MergePlace {
+  __device__ __forceinline__ explicit MergePlace(std::int64_t channels)
+      : channel(static_cast<std::int64_t>(blockIdx.x) * kMergeChannels +
+                threadIdx.x % kMergeChannels),
+        valid(channel < channels),
+        writes(valid && threadIdx.x < kMergeChannels) {}
+  std::int64_t channel;
+  bool valid, writes;
+};
+
+/// Merges all slots of kMergeChannels channels; the result is that of the threads of lane 0.
 template <class Merge>
 __device__ __forceinline__ Pairs<1> merge_slots(const SlotsOut& slots, const SlotCounts& counts,
-                                                std::int64_t place, bool holds_a_channel) {
+                                                const MergePlace& place) {
   const int lane = static_cast<int>(threadIdx.x) / kMergeChannels;
   Pairs<1> pairs = {};
   double count = 0;
-  for (std::int64_t slot = lane; holds_a_channel && slot < counts.slots; slot += kMergeLanes) {
+  for (std::int64_t slot = lane; place.valid && slot < counts.slots; slot += kMergeLanes) {
     const double here = counts.of(slot);
-    const std::int64_t at = slot * slots.layout.channels + place;
+    const std::int64_t at = slot * slots.layout.channels + place.channel;
     Merge(count, here)(pairs.first[0], pairs.second[0], slots.first[at], slots.second[at]);
     count += here;
   }
@@ -275,33 +296,20 @@ __device__ __forceinline__ Pairs<1> merge_slots(const SlotsOut& slots, const Slo
   return pairs;
 }
 
-/// The place in a slot that the thread helps to merge, and its channel.
-struct MergePlace {
-  __device__ __forceinline__ MergePlace(const SlotLayout& layout, std::int64_t channels)
-      : place(static_cast<std::int64_t>(blockIdx.x) * kMergeChannels +
-              threadIdx.x % kMergeChannels),
-        channel(layout.channel_at(place)),
-        valid(channel < channels),
-        writes(valid && threadIdx.x < kMergeChannels) {}
-  std::int64_t place, channel;
-  bool valid, writes;
-};
-
 __global__ void __launch_bounds__(kBatchNormThreads)
-    batch_norm_merge_moments_kernel(SlotsOut slots, SlotCounts counts, std::int64_t channels,
-                                    double* mean, double* m2) {
-  const MergePlace at(slots.layout, channels);
-  const Pairs<1> moments = merge_slots<MergeMoments>(slots, counts, at.place, at.valid);
+    batch_norm_merge_moments_kernel(SlotsOut slots, SlotCounts counts, double* mean, double* m2) {
+  const MergePlace at(slots.layout.channels);
+  const Pairs<1> moments = merge_slots<MergeMoments>(slots, counts, at);
   if (!at.writes) return;
   mean[at.channel] = moments.first[0];
   m2[at.channel] = moments.second[0];
 }
 
 __global__ void __launch_bounds__(kBatchNormThreads)
-    batch_norm_add_sums_kernel(SlotsOut slots, SlotCounts counts, std::int64_t channels,
-                               BackwardSums sums, double* sum_dz, double* sum_dz_xhat) {
-  const MergePlace at(slots.layout, channels);
-  const Pairs<1> pairs = merge_slots<AddPairs>(slots, counts, at.place, at.valid);
+    batch_norm_add_sums_kernel(SlotsOut slots, SlotCounts counts, BackwardSums sums, double* sum_dz,
+                               double* sum_dz_xhat) {
+  const MergePlace at(slots.layout.channels);
+  const Pairs<1> pairs = merge_slots<AddPairs>(slots, counts, at);
   if (!at.writes) return;
   const double mean = sums.statistics.mean[at.channel];
   const double rest =
@@ -343,8 +351,8 @@ void launch_statistics(cudaStream_t stream, const BatchNormProblem& problem, Act
 
 void launch_merge_moments(cudaStream_t stream, const BatchNormProblem& problem, SlotsOut slots,
                           double* mean, double* m2) {
-  launch(batch_norm_merge_moments_kernel, merging(stream, slots), slots, counts_of(problem),
-         problem.channels, mean, m2);
+  launch(batch_norm_merge_moments_kernel, merging(stream, slots), slots, counts_of(problem), mean,
+         m2);
 }
 
 void launch_backward_sums(cudaStream_t stream, const BatchNormProblem& problem,
@@ -358,8 +366,8 @@ void launch_backward_sums(cudaStream_t stream, const BatchNormProblem& problem,
 
 void launch_add_sums(cudaStream_t stream, const BatchNormProblem& problem, SlotsOut slots,
                      const BackwardSums& sums, double* sum_dz, double* sum_dz_xhat) {
-  launch(batch_norm_add_sums_kernel, merging(stream, slots), slots, counts_of(problem),
-         problem.channels, sums, sum_dz, sum_dz_xhat);
+  launch(batch_norm_add_sums_kernel, merging(stream, slots), slots, counts_of(problem), sums,
+         sum_dz, sum_dz_xhat);
 }
 
 }  // namespace convoy::CONVOY_GPU
