@@ -57,6 +57,18 @@ std::optional<ConvProblem> conv_problem(const Conv2dShape& s, const Conv2dLayout
                      narrow(s.padding_w)};
 }
 
+std::optional<PairedProblem> paired(const ConvProblem& c) {
+  if (c.c != 4 || c.w % 2 != 0 || c.stride_w % 2 != 0) return {};
+  const int lead = c.padding_w % 2, pairs = (lead + c.s + 1) / 2;
+  PairedProblem result{c, {c.s, lead, 2 * pairs}};
+  result.problem.c = 8;
+  result.problem.w = c.w / 2;
+  result.problem.s = pairs;
+  result.problem.stride_w = c.stride_w / 2;
+  result.problem.padding_w = (c.padding_w + lead) / 2;
+  return result;
+}
+
 DepthSplit split_depth(std::int64_t m, std::int64_t n, std::int64_t depth, int tile_m, int tile_n) {
   // Parts of whole k-steps of any kernel, and none so short that its start costs more than its sum.
   constexpr std::int64_t kStep = 64, kShortest = 256, kTilesToFill = 256, kMostParts = 32768;

@@ -28,6 +28,22 @@ struct ConvProblem {
   CONVOY_HOST_DEVICE std::int64_t y_image() const { return std::int64_t{p} * q * k; }
 };
 
+/// Rows of filters over 4 channels, lengthened by taps of zero: `lead` of them before the first.
+struct FilterRows {
+  int taps = 1, lead = 0, padded = 1;  ///< padded: all taps of a row; as they are by default
+};
+
+/// A convolution of images of 4 channels whose pixels are taken by two: 8 channels at half the
+/// width, and filters whose rows start at an even pixel and consist of whole pairs.
+struct PairedProblem {
+  ConvProblem problem;
+  FilterRows rows;
+};
+
+/// Where images can be taken so: 4 channels, even width and stride. Sums are those of `problem` and
+/// products with zero, so that an infinite or NaN pixel right beside a filter's row counts too.
+std::optional<PairedProblem> paired(const ConvProblem& problem);
+
 /// Longest filter side: taps of a row and of a column are bits of a word, one bit more is zero.
 inline constexpr int kMaxFilter = 31;
 

@@ -21,8 +21,9 @@ enum class MmaTiles { k128x128, k128x64, k64x64 };
 struct MmaPlan {
   ConvProblem problem;
   MmaTiles tiles;
-  int piece;         ///< bytes of a copy of x (and w): 16; 8 for bf16 images of 4 channels
+  int piece;         ///< bytes of a copy of x (and w): 16; 8 for other bf16 images of 4 channels
   DepthSplit split;  ///< of the weight gradient
+  std::optional<FilterRows> rows;  ///< given: `problem` is that of pairs of pixels
 };
 
 /// The plan of `pass` for tensors of `dtype`, bf16 or f32; of `tiles`, or chosen. Absent where

@@ -1,4 +1,5 @@
 // The forward pass on tensor cores: places (n, p, q) by filters, summed over (r, s, c).
+#include "kernels/cuda/filter_rows.h"
 #include "kernels/cuda/mma_launch.h"
 
 namespace convoy::CONVOY_GPU {
@@ -44,6 +45,7 @@ void forward(Stream& stream, const MmaPlan& plan, ConstBuffer x, ConstBuffer w, 
 
 void mma_forward(Stream& stream, const MmaPlan& plan, ConstBuffer x, ConstBuffer w, ConstBuffer b,
                  Buffer y) {
+  if (plan.rows) w = padded_filters(stream, plan.problem, *plan.rows, w);
   if (x.dtype == DType::bf16) {
     forward<Bf16>(stream, plan, x, w, b, y);
   } else {

@@ -27,11 +27,19 @@ MmaTiles weight_gradient_tiles(const ConvProblem& c) {
   return c.k <= 64 || n <= 64 ? MmaTiles::k64x64 : MmaTiles::k128x128;
 }
 
-MmaPlan weight_gradient_plan(const ConvProblem& c, int piece, std::optional<MmaTiles> asked) {
-  const MmaTiles tiles = asked.value_or(weight_gradient_tiles(c));
-  const int side = tiles == MmaTiles::k64x64 ? 64 : 128;
+// What forward and weight gradient compute, of pairs of pixels where that can be.
+MmaPlan plan_of_x(const ConvProblem& c, DType dtype) {
+  if (const auto pairs = paired(c)) return {pairs->problem, {}, 16, {1, 0}, pairs->rows};
+  return {c, {}, is_image(c, dtype) ? 8 : 16, {1, 0}, {}};
+}
+
+MmaPlan weight_gradient_plan(MmaPlan plan, std::optional<MmaTiles> asked) {
+  const ConvProblem& c = plan.problem;
+  plan.tiles = asked.value_or(weight_gradient_tiles(c));
+  const int side = plan.tiles == MmaTiles::k64x64 ? 64 : 128;
   const std::int64_t places = std::int64_t{c.n} * c.p * c.q;
-  return {c, tiles, piece, split_depth(c.k, std::int64_t{c.taps()} * c.c, places, side, side)};
+  plan.split = split_depth(c.k, std::int64_t{c.taps()} * c.c, places, side, side);
+  return plan;
 }
 
 }  // namespace
@@ -53,11 +61,12 @@ std::optional<MmaPlan> mma_plan(ConvPass pass, const Conv2dShape& shape,
   const std::optional<ConvProblem> problem = conv_problem(shape, layouts, 4);
   if (!problem || !takes(pass, *problem, dtype)) return {};
   const ConvProblem& c = *problem;
-  const int piece = is_image(c, dtype) ? 8 : 16;
-  if (pass == ConvPass::weight_gradient) return weight_gradient_plan(c, piece, tiles);
+  if (pass == ConvPass::weight_gradient) return weight_gradient_plan(plan_of_x(c, dtype), tiles);
   const bool forward = pass == ConvPass::forward;
+  MmaPlan plan = forward ? plan_of_x(c, dtype) : MmaPlan{c, {}, 16, {1, 0}, {}};
   const std::int64_t m = forward ? std::int64_t{c.n} * c.p * c.q : std::int64_t{c.n} * c.h * c.w;
-  return MmaPlan{c, tiles.value_or(mma_tiles(m, forward ? c.k : c.c)), piece, {1, 0}};
+  plan.tiles = tiles.value_or(mma_tiles(m, forward ? c.k : c.c));
+  return plan;
 }
 
 }  // namespace convoy::CONVOY_GPU

@@ -70,7 +70,7 @@ void mma_weight_gradient(Stream& stream, const MmaPlan& plan, ConstBuffer x, Con
                          Buffer dw) {
   const ConvProblem& c = plan.problem;
   const std::int64_t count = std::int64_t{c.k} * c.taps() * c.c;
-  const bool parts = plan.split.count > 1;
+  const bool parts = plan.split.count > 1 || plan.rows;
   float* to = parts ? static_cast<float*>(stream.scratch(sizeof(float) * count * plan.split.count))
                     : dw.as<float>();
   if (x.dtype == DType::bf16) {
@@ -78,7 +78,8 @@ void mma_weight_gradient(Stream& stream, const MmaPlan& plan, ConstBuffer x, Con
   } else {
     weight_gradient<float>(stream, plan, x, dy, to);
   }
-  if (parts) sum_pieces(stream, plan.split.count, count, to, dw.as<float>());
+  if (!parts) return;
+  sum_pieces(stream, plan.split.count, count, to, dw.as<float>(), plan.rows.value_or(FilterRows()));
 }
 
 }  // namespace convoy::CONVOY_GPU

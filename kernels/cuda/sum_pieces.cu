@@ -24,9 +24,11 @@ __device__ __forceinline__ void add_pieces(const float* at, std::int64_t values,
 }
 
 __global__ void __launch_bounds__(kThreads)
-    sum_pieces_kernel(int count, std::int64_t values, const float* pieces, float* sum) {
+    sum_pieces_kernel(int count, std::int64_t values, const float* pieces, float* sum,
+                      FilterRows rows) {
   constexpr int kInFlight = 8;
-  const std::int64_t first = (std::int64_t{blockIdx.x} * kThreads + threadIdx.x) * 4;
+  const unsigned vector = blockIdx.x * kThreads + threadIdx.x;
+  const std::int64_t first = std::int64_t{vector} * 4;
   if (first >= values) return;
   Vector<float, 4> total = load_vector<4>(pieces + first);
   int piece = 1;
@@ -34,19 +36,23 @@ __global__ void __launch_bounds__(kThreads)
     add_pieces<kInFlight>(pieces + piece * values + first, values, total);
   }
   for (; piece < count; ++piece) add_pieces<1>(pieces + piece * values + first, values, total);
-  store_vector(sum + first, total);
+  // Taps of zero are read too: they lie in the same sectors.
+  const unsigned row = vector / rows.padded, tap = vector - row * rows.padded - rows.lead;
+  if (tap >= static_cast<unsigned>(rows.taps)) return;
+  store_vector(sum + (std::int64_t{row} * rows.taps + tap) * 4, total);
 }
 
 }  // namespace
 
-void sum_pieces(Stream& stream, int count, std::int64_t values, const float* pieces, float* sum) {
+void sum_pieces(Stream& stream, int count, std::int64_t values, const float* pieces, float* sum,
+                const FilterRows& rows) {
   constexpr std::int64_t kPerBlock = kThreads * 4;
   const LaunchConfig config = {
       .grid = dim3(static_cast<unsigned>((values + kPerBlock - 1) / kPerBlock)),
       .block = dim3(kThreads),
       .shared_bytes = 0,
       .stream = handle(stream)};
-  launch(sum_pieces_kernel, config, count, values, pieces, sum);
+  launch(sum_pieces_kernel, config, count, values, pieces, sum, rows);
 }
 
 }  // namespace convoy::CONVOY_GPU

@@ -76,6 +76,32 @@ TEST_CASE("conv2d problem: forward places meet the definition's taps") {
   }
 }
 
+TEST_CASE("conv2d problem: pairs of pixels meet the definition's taps, and taps of zero") {
+  for (const Conv2dShape& shape :
+       {Conv2dShape{1, 4, 8, 10, 4, 7, 7, 2, 2, 3, 3}, Conv2dShape{1, 4, 6, 8, 4, 3, 4, 1, 2, 1, 2},
+        Conv2dShape{1, 4, 5, 6, 4, 2, 5, 3, 4, 0, 1}, Conv2dShape{1, 4, 4, 4, 4, 1, 1, 2, 2}}) {
+    const ConvProblem c = problem(shape);
+    const auto pairs = paired(c);
+    REQUIRE(pairs);
+    CHECK(pairs->rows.padded == 2 * pairs->problem.s);
+    std::set<Meeting> met;
+    for_each_tap(forward_gather(pairs->problem), [&](int i, int j, int h, int pair, int r, int s) {
+      for (int pixel : {0, 1}) {
+        const int tap = 2 * s + pixel - pairs->rows.lead;
+        if (tap < 0 || tap >= pairs->rows.taps) continue;
+        CHECK(met.insert({h, 2 * pair + pixel, i, j, r, tap}).second);
+      }
+    });
+    CHECK(met == meetings(c));
+  }
+}
+
+TEST_CASE("conv2d problem: pixels go by pairs where all rows hold whole ones") {
+  CHECK_FALSE(paired(problem({1, 4, 8, 9, 4, 7, 7, 2, 2, 3, 3})));
+  CHECK_FALSE(paired(problem({1, 4, 8, 8, 4, 7, 7, 2, 1, 3, 3})));
+  CHECK_FALSE(paired(problem({1, 8, 8, 8, 4, 7, 7, 2, 2, 3, 3})));
+}
+
 TEST_CASE("conv2d problem: parity classes meet each tap of each pixel once") {
   for (const Conv2dShape& shape : shapes()) {
     const ConvProblem c = problem(shape);

@@ -131,13 +131,14 @@ constexpr MmaTiles kAllTiles[] = {MmaTiles::k128x128, MmaTiles::k128x64, MmaTile
 
 // n, c, h, w, k, r, s, stride, padding: odd extents, rows and columns that end inside a tile, taps
 // outside on all sides, channels of one copy, several images in a tile, classes without taps or
-// places.
+// places, images by pairs of pixels.
 const Conv2dShape kShapes[] = {
     {2, 40, 7, 9, 136, 3, 3, 1, 1, 1, 1}, {2, 40, 7, 9, 24, 3, 3, 2, 2, 1, 1},
     {3, 8, 5, 5, 72, 1, 1, 2, 2},         {1, 136, 12, 11, 40, 1, 1},
     {1, 3, 16, 15, 64, 7, 7, 2, 2, 3, 3}, {1, 16, 9, 6, 8, 2, 3, 2, 1, 0, 1},
     {1, 8, 3, 3, 8, 5, 5, 1, 1, 2, 2},    {3, 8, 1, 5, 16, 3, 3, 2, 2, 1, 1},
-    {1, 8, 1, 1, 8, 1, 1, 2, 2},
+    {1, 8, 1, 1, 8, 1, 1, 2, 2},          {2, 3, 9, 14, 24, 7, 7, 2, 2, 3, 3},
+    {1, 4, 6, 8, 16, 3, 4, 1, 2, 1, 2},
 };
 
 // The shapes of ResNet-50 at an eighth of their channels and a quarter of their extents.
@@ -258,8 +259,7 @@ TEST_CASE("f32 goes to tensor cores where TF32 is allowed alone, and only aligne
   CHECK(wrong(run.gpu.values(shape.y(), run.y), reference_results(operands).y, DType::f32) == 0);
 }
 
-// In programs that are built with the checks. Images of three channels are left out: their rows of
-// 8-byte pieces start anywhere in a sector.
+// In programs that are built with the checks.
 TEST_CASE("tensor-core kernels have no bank conflicts and use sectors in full", "[mma]") {
   if (!emulator::has_kernel_figures()) return;
   for (const Conv2dShape& shape :
@@ -280,6 +280,31 @@ TEST_CASE("tensor-core kernels have no bank conflicts and use sectors in full", 
         }
       }
       CHECK(kernels == 6);  // three passes in two types
+    }
+  }
+}
+
+// Rows of the gathered operand overlap and end in the middle of sectors, so that all loads count
+// together.
+TEST_CASE("images go to tensor cores by pairs of pixels, which use sectors in full", "[mma]") {
+  if (!emulator::has_kernel_figures()) return;
+  const Conv2dShape shape{1, 3, 32, 32, 64, 7, 7, 2, 2, 3, 3};
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    MmaRun run(integer_operands(shape), dtype, {});
+    emulator::start_kernel_figures();
+    mma_forward(run.gpu.stream(), *run.plan(ConvPass::forward), run.x, run.w, run.b, run.y);
+    mma_weight_gradient(run.gpu.stream(), *run.plan(ConvPass::weight_gradient), run.x, run.dy,
+                        run.dw);
+    run.gpu.stream().synchronize();
+    for (const emulator::KernelFigures& kernel : emulator::take_kernel_figures()) {
+      INFO(kernel.kernel);
+      std::uint64_t actual = 0, ideal = 0;
+      for (const emulator::SiteFigures& site : kernel.sites) {
+        if (site.is_shared) CHECK(site.actual == site.ideal);
+        actual += site.is_shared ? 0 : site.actual;
+        ideal += site.is_shared ? 0 : site.ideal;
+      }
+      CHECK(double(actual) <= double(ideal) * 1.1);
     }
   }
 }

@@ -8,6 +8,7 @@ namespace {
 using CONVOY_GPU::ConvPass;
 using CONVOY_GPU::kChannelsLast;
 using CONVOY_GPU::kChannelsLast4;
+using CONVOY_GPU::MmaPlan;
 using CONVOY_GPU::MmaTiles;
 
 constexpr ConvPass kPasses[] = {ConvPass::forward, ConvPass::input_gradient,
@@ -58,15 +59,24 @@ TEST_CASE("linear layers are convolutions of single places in any layout", "[mma
   CHECK(taken({32, 2048, 1, 1, 10, 1, 1}, DType::bf16, kPlain).empty());
 }
 
-TEST_CASE("images of four bf16 channels are copied 8 bytes at a time", "[mma]") {
-  const auto piece = [](std::int64_t c, DType dtype) {
-    return mma_plan(ConvPass::forward, square(c, 64, 3, 1),
-                    {kChannelsLast4, kChannelsLast4, kChannelsLast}, dtype)
-        ->piece;
+TEST_CASE("images of four bf16 channels are copied 8 bytes at a time, or by pairs of pixels",
+          "[mma]") {
+  const auto plan = [](std::int64_t c, std::int64_t stride, DType dtype) {
+    return *mma_plan(ConvPass::forward, square(c, 64, 7, stride),
+                     {kChannelsLast4, kChannelsLast4, kChannelsLast}, dtype);
   };
-  CHECK(piece(3, DType::bf16) == 8);
-  CHECK(piece(3, DType::f32) == 16);
-  CHECK(piece(8, DType::bf16) == 16);
+  CHECK(plan(3, 1, DType::bf16).piece == 8);
+  CHECK(plan(3, 1, DType::f32).piece == 16);
+  CHECK(plan(8, 1, DType::bf16).piece == 16);
+  CHECK_FALSE(plan(3, 1, DType::f32).rows);
+  CHECK_FALSE(plan(8, 2, DType::bf16).rows);
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const MmaPlan stem = plan(3, 2, dtype);
+    CHECK(stem.piece == 16);
+    REQUIRE(stem.rows);
+    CHECK(stem.problem.c == 8);
+    CHECK(stem.problem.s == 4);
+  }
 }
 
 TEST_CASE("tiles are large where they fill a GPU", "[mma]") {
