@@ -38,6 +38,7 @@ constexpr NormRow kNorms[] = {
 
 constexpr std::int64_t kClasses = 1000;
 constexpr double kEpsilon = 1e-5;
+constexpr std::int64_t kSector = 16;  // values of bf16 in a sector of a GPU's memory
 
 using Call = decltype(KernelCase::call);
 struct Work {
@@ -63,8 +64,11 @@ class Cases {
   std::int64_t extent(std::int64_t of_224) const {
     return std::max<std::int64_t>(of_224 * options_.image_size / 224, 1);
   }
+  // Rows of channels fill whole sectors, as those of the whole network do.
   std::int64_t channels(std::int64_t whole) const {
-    return whole == 3 ? whole : std::max<std::int64_t>(whole / options_.channel_divisor, 8);
+    if (whole == 3 || options_.channel_divisor == 1) return whole;
+    const std::int64_t part = whole / options_.channel_divisor;
+    return std::max<std::int64_t>((part + kSector - 1) / kSector, 1) * kSector;
   }
   DType parameter() const { return options_.dtype == DType::f64 ? DType::f64 : DType::f32; }
   OperandOfCase tensor(const Shape& shape, LayoutId layout, DType dtype) const {

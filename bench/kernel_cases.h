@@ -40,7 +40,7 @@ struct KernelCaseOptions {
   std::int64_t images = 256;
   std::int64_t image_size = 224;
   std::int64_t channel_divisor =
-      1;  ///< of all extents that are channels or classes, but the image's
+      1;  ///< of all extents that are channels or classes, but the image's; results are whole 16s
   DType dtype = DType::f32;
 };
 
