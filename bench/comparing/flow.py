@@ -94,7 +94,7 @@ def lines_of(comparison, options, args, about, say):
     """One group, measured: a line of JSON for each of its rows."""
     found = take_turns(comparison, args.runs, say)
     besides = {"turns": args.runs, "settings": comparison.settings, "date": machine.today(),
-               "commit": machine.commit(), **about,
+               **about,
                "commands": [short(side.text(), options) for side in comparison.sides]}
     return [compared(row, found) | besides for row in comparison.rows]
 
@@ -112,7 +112,8 @@ def wanted(line, names):
 def run_rows(args, names, keep, fail, say):
     """Gives each measured line to `keep` as soon as it is there, and what went wrong to `fail`."""
     options = make_options(args, names)
-    about = {"machine": machine.facts(options.convoy), "versions": versions(options, names)}
+    about = {"commit": machine.commit(), "machine": machine.facts(options.convoy),
+             "versions": versions(options, names)}
     if os.getloadavg()[0] > BUSY:
         say(f"other programs kept {os.getloadavg()[0]:.1f} cores busy in the last minute: expect noise")
     with tempfile.TemporaryDirectory(prefix="convoy-compare-") as folder:

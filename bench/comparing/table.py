@@ -66,7 +66,7 @@ def settings_of(rows):
     names = {}
     for row in rows:
         names.setdefault(row["settings"], []).append(row["title"])
-    return [f"- {', '.join(titles)}: {settings}." for settings, titles in names.items()]
+    return [f"- {'; '.join(titles)}: {settings}." for settings, titles in names.items()]
 
 
 def commands_of(rows):
