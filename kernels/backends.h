@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "kernels/base/context.h"
 
@@ -23,7 +24,9 @@ std::unique_ptr<DeviceContext> open(int index);
 }
 namespace cpu {
 std::unique_ptr<DeviceContext> open(int index);
-}
+/// Why devices cpu:K do not compute in bf16; empty where they do.
+std::string why_no_bf16();
+}  // namespace cpu
 namespace cuda {
 std::unique_ptr<DeviceContext> open(int index);
 /// GPUs that the driver shows; 0 without one.

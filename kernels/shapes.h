@@ -33,6 +33,8 @@ struct Conv2dLayouts {
   LayoutId x = kPlain;
   LayoutId weight = kPlain;
   LayoutId y = kPlain;
+  /// Beside bf16, whether weights and their gradient in this layout are f32, as they are kept.
+  bool full_weight = false;
 };
 
 /// y (rows, out) = x (rows, in) * w (out, in)^T + b (out).

@@ -63,7 +63,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias,
   const Conv2dLayouts layouts = layouts_for(shape, x, weight);
   if (weight.is_leaf() && weight.layout() == kPlain) Tensor(weight).relayout_(layouts.weight);
   const Tensor input = x.detach().with_layout(layouts.x);
-  const Tensor w = as_operand(weight, x.dtype());
+  const Tensor w = layouts.full_weight ? weight.detach() : as_operand(weight, x.dtype());
   Tensor y = Tensor::empty(shape.y(), x.options(), layouts.y);
   if (has_values(x)) {
     kernels_of(x).conv2d_forward(stream_of(x), shape, input.buffer(), w.buffer(),

@@ -48,6 +48,18 @@ DataOptions data_options(const Settings& settings) {
   return options;
 }
 
+// A type that kernels lack is refused here, in one place.
+void check_precision(const std::string& precision, const Device& device) {
+  if (is_gpu(device)) return;
+  const char* hosts = precision == "fp64" ? "ref:K, " : precision == "bf16" ? "cpu:K, " : "";
+  CONVOY_CHECK((precision == "fp64" && device.type == DeviceType::ref) ||
+                   (precision == "bf16" && device.type == DeviceType::cpu),
+               "--precision {} needs --devices {}cuda:K or emu:K, but the device is {}", precision,
+               hosts, to_string(device));
+  const std::string problem = precision == "bf16" ? cpu::why_no_bf16() : "";
+  CONVOY_CHECK(problem.empty(), "--precision bf16 on {}: {}", to_string(device), problem);
+}
+
 }  // namespace
 
 std::optional<int> threads_of(const Settings& settings) {
@@ -77,17 +89,10 @@ bool has_spare_cores(const Settings& settings) {
   return allowed_cores() >= busy + static_cast<int>(settings.devices.size());
 }
 
-// A type that kernels lack is refused here, in one place.
 DType dtype_of_precision(const Settings& settings) {
   if (settings.precision == "fp32") return DType::f32;
-  const bool doubles = settings.precision == "fp64";
-  for (const std::string& name : settings.devices) {
-    const Device device(name);
-    CONVOY_CHECK(is_gpu(device) || (doubles && device.type == DeviceType::ref),
-                 "--precision {} needs --devices {}cuda:K or emu:K, but the device is {}",
-                 settings.precision, doubles ? "ref:K, " : "", to_string(device));
-  }
-  if (doubles) return DType::f64;
+  for (const std::string& name : settings.devices) check_precision(settings.precision, name);
+  if (settings.precision == "fp64") return DType::f64;
   return settings.precision == "bf16" ? DType::bf16 : DType::f32;
 }
 

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/base/bf16.h"
 #include "kernels/base/error.h"
 #include "kernels/cpu/checks.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/staging.h"
+#include "kernels/cpu/values.h"
 
 namespace convoy::cpu {
 namespace {
@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kMergeElements = 16;
 
 double read(ConstBuffer buffer, std::int64_t i) {
+  if (buffer.dtype == DType::bf16) return static_cast<float>(buffer.as<Bf16>()[i]);
   return buffer.dtype == DType::f64 ? buffer.as<double>()[i]
                                     : static_cast<double>(buffer.as<float>()[i]);
 }
@@ -30,6 +31,11 @@ void write(Buffer buffer, std::int64_t i, double value) {
   } else {
     buffer.as<float>()[i] = static_cast<float>(value);
   }
+}
+
+template <class T>
+T* at(T* data, std::int64_t begin) {
+  return data ? data + begin : nullptr;
 }
 
 /// Mean and sum of squared deviations of `count` values; += is Chan's formula.
@@ -46,11 +52,12 @@ struct Moments {
   }
 };
 
-void run_statistics(const float* x, std::int64_t length, int period, Moments* result) {
+template <class T>
+void run_statistics(const T* x, std::int64_t length, int period, Moments* result) {
   const std::int64_t positions = length / period;
   const auto count = static_cast<double>(positions);
   double mean[kRowLanes], m2[kRowLanes];
-  loops().batch_norm_statistics(x, length, period, mean, m2);
+  loops_of<T>().batch_norm_statistics(x, length, period, mean, m2);
   for (int c = 0; c < period; ++c) {
     result[c] = {mean[c], m2[c], count};
   }
@@ -140,15 +147,18 @@ void merge_part(std::int64_t channels, const double* part, double* total) {
 
 void batch_norm_statistics(Stream& stream, const BatchNormShape& shape, ConstBuffer x, Buffer mean,
                            Buffer m2) {
-  require_f32("batch_norm_statistics", stream, {x});
+  require_values("batch_norm_statistics", stream, {x});
   require_activation("batch_norm_statistics", {{"x", x}});
   require_statistics("batch_norm_statistics", {{"mean", mean}, {"m2", m2}});
   const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
   auto* parts = static_cast<Moments*>(
       stream.scratch(static_cast<std::size_t>(runs.count * runs.period) * sizeof(Moments)));
-  host(stream).submit([=, data = x.as<float>()] {
-    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
-      run_statistics(data + i * runs.length, runs.length, runs.period, parts + i * runs.period);
+  host(stream).submit([=] {
+    with_values(x.dtype, [&]<class T>(T) {
+      parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+        run_statistics(x.as<T>() + i * runs.length, runs.length, runs.period,
+                       parts + i * runs.period);
+      });
     });
     parallel_for(runs.channels, shape.n * kMergeElements, [&](std::int64_t c) {
       Moments all;
@@ -201,16 +211,16 @@ std::size_t batch_norm_mask_bytes(const BatchNormShape& shape, LayoutId layout, 
 void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x,
                       const BatchNormStatistics& statistics, double epsilon, ConstBuffer gamma,
                       ConstBuffer beta, ConstBuffer residual, bool relu, Buffer y, Buffer mask) {
-  require_f32("batch_norm_apply", stream, {x, gamma, beta, residual, y});
+  require_values("batch_norm_apply", stream, {x, gamma, beta, residual, y});
   require_activation("batch_norm_apply", {{"x", x}, {"residual", residual}, {"y", y}});
   check_statistics("batch_norm_apply", statistics);
   require_type("batch_norm_apply", DType::u8, {{"mask", mask}});
   const Runs runs(x.layout, shape.n, shape.c, shape.spatial);
   const MaskWords words(runs);
-  Staging staging(stream, x.layout, {{shape.x(), residual}, {shape.x(), y}});
-  const float* add = staging.input(shape.x(), residual);
-  float* out = staging.output(shape.x(), y);
-  host(stream).submit([=, data = x.as<float>(), bits = mask.as<std::uint16_t>()] {
+  Staging staging(stream, x.layout, {{shape.x(), residual}, {shape.x(), y}}, 0, x.dtype);
+  const ConstBuffer add = staging.input_buffer(shape.x(), residual);
+  const Buffer out = staging.output_buffer(shape.x(), y);
+  host(stream).submit([=, bits = mask.as<std::uint16_t>()] {
     LaneFactors factors(runs, 3);
     for (std::int64_t c = 0; c < runs.channels; ++c) {
       const SplitMean mean(read(statistics.mean, c));
@@ -219,11 +229,14 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
       factors.set(c, 1, scale);
       factors.set(c, 2, read(beta, c) - mean.rest * scale);
     }
-    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
-      const std::int64_t begin = i * runs.length;
-      loops().batch_norm_apply(data + begin, add ? add + begin : nullptr, runs.length,
-                               factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2),
-                               relu, out + begin, words.of_run(bits, i));
+    with_values(x.dtype, [&]<class T>(T) {
+      parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+        const std::int64_t begin = i * runs.length;
+        loops_of<T>().batch_norm_apply(
+            x.as<T>() + begin, at(add.as<T>(), begin), runs.length, factors.of_run(i, 0),
+            factors.of_run(i, 1), factors.of_run(i, 2), relu, out.as<T>() + begin,
+            words.of_run(bits, i));
+      });
     });
   });
   staging.finish();
@@ -235,7 +248,7 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
                                 Buffer sum_dz, Buffer sum_dz_xhat) {
   if (!relu) mask = {};
   if (!relu || mask) y = {};
-  require_f32("batch_norm_backward_reduce", stream, {x, y, dy});
+  require_values("batch_norm_backward_reduce", stream, {x, y, dy});
   require_type("batch_norm_backward_reduce", DType::u8, {{"mask", mask}});
   require_activation("batch_norm_backward_reduce", {{"x", x}, {"y", y}, {"dy", dy}});
   require_statistics("batch_norm_backward_reduce",
@@ -245,21 +258,23 @@ void batch_norm_backward_reduce(Stream& stream, const BatchNormShape& shape, Con
   const MaskWords words(runs);
   const std::int64_t sums = runs.count * runs.period;
   Staging staging(stream, x.layout, {{shape.x(), y}, {shape.x(), dy}},
-                  static_cast<std::size_t>(2 * sums) * sizeof(double));
-  const float* result = staging.input(shape.x(), y);
-  const float* gradient = staging.input(shape.x(), dy);
+                  static_cast<std::size_t>(2 * sums) * sizeof(double), x.dtype);
+  const ConstBuffer result = staging.input_buffer(shape.x(), y);
+  const ConstBuffer gradient = staging.input_buffer(shape.x(), dy);
   auto* parts = static_cast<double*>(staging.own());
-  host(stream).submit([=, data = x.as<float>(), bits = mask.as<std::uint16_t>()] {
+  host(stream).submit([=, bits = mask.as<std::uint16_t>()] {
     std::vector<double> means(static_cast<std::size_t>(runs.blocks * runs.period));
     for (std::int64_t c = 0; c < runs.channels; ++c) means[c] = read(statistics.mean, c);
     std::fill_n(parts, 2 * sums, 0.0);
-    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
-      const std::int64_t begin = i * runs.length;
-      const BatchNormPassed passed = {gradient + begin, words.of_run(bits, i),
-                                      result ? result + begin : nullptr};
-      loops().batch_norm_reduce(data + begin, passed, runs.length, runs.period,
-                                means.data() + i % runs.blocks * runs.period,
-                                parts + i * runs.period, parts + sums + i * runs.period);
+    with_values(x.dtype, [&]<class T>(T) {
+      parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+        const std::int64_t begin = i * runs.length;
+        const BatchNormPassedOf<T> passed = {gradient.as<T>() + begin, words.of_run(bits, i),
+                                             at(result.as<T>(), begin)};
+        loops_of<T>().batch_norm_reduce(x.as<T>() + begin, passed, runs.length, runs.period,
+                                        means.data() + i % runs.blocks * runs.period,
+                                        parts + i * runs.period, parts + sums + i * runs.period);
+      });
     });
     parallel_for(runs.channels, shape.n * kMergeElements, [&](std::int64_t c) {
       double dz = 0, dz_x = 0;
@@ -287,19 +302,20 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
                 "batch_norm_backward_apply: mask of layout {}, dy is in layout {}", x.layout,
                 working);
   if (frozen) x = {};
-  require_f32("batch_norm_backward_apply", stream, {x, y, dy, gamma, dx, dresidual});
+  require_values("batch_norm_backward_apply", stream, {x, y, dy, gamma, dx, dresidual});
   require_activation("batch_norm_backward_apply",
                      {{"x", x}, {"y", y}, {"dy", dy}, {"dx", dx}, {"dresidual", dresidual}});
   check_statistics("batch_norm_backward_apply", statistics);
   const Runs runs(working, shape.n, shape.c, shape.spatial);
   const MaskWords words(runs);
   Staging staging(stream, working,
-                  {{shape.x(), x}, {shape.x(), y}, {shape.x(), dx}, {shape.x(), dresidual}});
-  const float* data = staging.input(shape.x(), x);
-  const float* result = staging.input(shape.x(), y);
-  float* out = staging.output(shape.x(), dx);
-  float* residual = staging.output(shape.x(), dresidual);
-  host(stream).submit([=, gradient = dy.as<float>(), bits = mask.as<std::uint16_t>()] {
+                  {{shape.x(), x}, {shape.x(), y}, {shape.x(), dx}, {shape.x(), dresidual}}, 0,
+                  dy.dtype);
+  const ConstBuffer data = staging.input_buffer(shape.x(), x);
+  const ConstBuffer result = staging.input_buffer(shape.x(), y);
+  const Buffer out = staging.output_buffer(shape.x(), dx);
+  const Buffer residual = staging.output_buffer(shape.x(), dresidual);
+  host(stream).submit([=, bits = mask.as<std::uint16_t>()] {
     LaneFactors factors(runs, 4);
     const double count = count_of(statistics);
     for (std::int64_t c = 0; c < runs.channels; ++c) {
@@ -313,13 +329,16 @@ void batch_norm_backward_apply(Stream& stream, const BatchNormShape& shape, Cons
       factors.set(c, 2, slope);
       factors.set(c, 3, -scale * read(sum_dz, c) / count - slope * mean.rest);
     }
-    parallel_for(runs.count, runs.length, [&](std::int64_t i) {
-      const std::int64_t begin = i * runs.length;
-      auto at = [begin](auto* p) { return p ? p + begin : nullptr; };
-      loops().batch_norm_gradient(
-          at(data), {gradient + begin, words.of_run(bits, i), at(result)}, runs.length,
-          {factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2), factors.of_run(i, 3)},
-          at(out), at(residual));
+    with_values(dy.dtype, [&]<class T>(T) {
+      parallel_for(runs.count, runs.length, [&](std::int64_t i) {
+        const std::int64_t begin = i * runs.length;
+        loops_of<T>().batch_norm_gradient(
+            at(data.as<T>(), begin),
+            {dy.as<T>() + begin, words.of_run(bits, i), at(result.as<T>(), begin)}, runs.length,
+            {factors.of_run(i, 0), factors.of_run(i, 1), factors.of_run(i, 2),
+             factors.of_run(i, 3)},
+            at(out.as<T>(), begin), at(residual.as<T>(), begin));
+      });
     });
   });
   staging.finish();

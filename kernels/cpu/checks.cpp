@@ -1,6 +1,7 @@
 #include "kernels/cpu/checks.h"
 
 #include "kernels/base/error.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/layout.h"
 
 namespace convoy::cpu {
@@ -11,6 +12,16 @@ void require_f32(const char* kernel, const Stream& stream,
     CONVOY_CHECK(!operand || operand.dtype == DType::f32,
                  "{}: {} computes in f32, not {}; use ref:K", kernel, to_string(stream.device()),
                  name(operand.dtype));
+  }
+}
+
+void require_values(const char* kernel, const Stream& stream,
+                    std::initializer_list<ConstBuffer> operands) {
+  if (!isa().half) return require_f32(kernel, stream, operands);
+  for (const ConstBuffer& operand : operands) {
+    CONVOY_CHECK(!operand || operand.dtype == DType::f32 || operand.dtype == DType::bf16,
+                 "{}: {} computes in f32 and bf16, not {}; use ref:K", kernel,
+                 to_string(stream.device()), name(operand.dtype));
   }
 }
 

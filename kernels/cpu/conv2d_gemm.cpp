@@ -67,7 +67,7 @@ class Call {
        ConstBuffer b, ConstBuffer y)
       : product_(s),
         gemm_bytes_((gemm_scratch_bytes(context(stream.device()).threads()) + 63) / 64 * 64),
-        staging_((check(kernel, stream, x, w, b, y), stream), kPlain, {{s.x(), x}, {s.y(), y}},
+        staging_((check(kernel, stream, x, w, b, y), stream), kPlain, {{s.x(), x}, {s.weight(), w}, {{s.k}, b}, {s.y(), y}},
                  gemm_bytes_ + static_cast<std::size_t>(product_.column_floats()) * sizeof(float)) {
   }
 
@@ -81,7 +81,7 @@ class Call {
  private:
   static void check(const char* kernel, const Stream& stream, ConstBuffer x, ConstBuffer w,
                     ConstBuffer b, ConstBuffer y) {
-    require_f32(kernel, stream, {x, w, b, y});
+    require_values(kernel, stream, {x, w, b, y});
     require_activation(kernel, {{"x", x}, {"y", y}});
     require_plain(kernel, {{"w", w}, {"b", b}});
   }
@@ -109,22 +109,26 @@ void bias_gradient(const Conv2dShape& s, const float* dy, float* db) {
 
 }  // namespace
 
-Conv2dLayouts conv2d_layouts(const Conv2dShape&, DType) {
-  return {};
+Conv2dLayouts conv2d_layouts(const Conv2dShape&, DType dtype) {
+  Conv2dLayouts layouts;
+  layouts.full_weight = dtype == DType::bf16;
+  return layouts;
 }
 
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer w,
                     ConstBuffer b, Buffer y) {
   Call call("conv2d_forward", stream, shape, x, w, b, y);
   const float* in = call.staging().input(shape.x(), x);
+  const float* weight = call.staging().input(shape.weight(), w);
+  const float* bias = call.staging().input({shape.k}, b);
   float* out = call.staging().output(shape.y(), y);
   host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns(), weight = w.as<float>()] {
-    if (b) spread_bias(p.shape, b.as<float>(), out);
+                       columns = call.columns()] {
+    if (bias) spread_bias(p.shape, bias, out);
     p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
       const float* unrolled = p.columns_of(in + x_at, columns);
       gemm(p.outputs, p.places, p.depth, row_major(weight + w_at, p.depth),
-           row_major(unrolled, p.places), bool(b), out + y_at, p.places, scratch);
+           row_major(unrolled, p.places), bias != nullptr, out + y_at, p.places, scratch);
     });
   });
   call.staging().finish();
@@ -134,9 +138,10 @@ void conv2d_input_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer
                            Buffer dx) {
   Call call("conv2d_input_gradient", stream, shape, dx, w, {}, dy);
   const float* gradient = call.staging().input(shape.y(), dy);
+  const float* weight = call.staging().input(shape.weight(), w);
   float* out = call.staging().output(shape.x(), dx);
   host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns(), weight = w.as<float>()] {
+                       columns = call.columns()] {
     p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
       float* target = p.as_it_is ? out + x_at : columns;
       gemm(p.depth, p.places, p.outputs, transposed(weight + w_at, p.depth),
@@ -152,8 +157,10 @@ void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffe
   Call call("conv2d_weight_gradient", stream, shape, x, dw, db, dy);
   const float* in = call.staging().input(shape.x(), x);
   const float* gradient = call.staging().input(shape.y(), dy);
+  float* weight = call.staging().output(shape.weight(), dw);
+  float* bias = call.staging().output({shape.k}, db);
   host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns(), weight = dw.as<float>()] {
+                       columns = call.columns()] {
     p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool first) {
       const float* unrolled = p.columns_of(in + x_at, columns);
       gemm(p.outputs, p.depth, p.places, row_major(gradient + y_at, p.places),
@@ -161,8 +168,9 @@ void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffe
     });
     // Without images nothing has been written.
     if (p.shape.n == 0) loops().fill(p.shape.weight().count(), 0, weight);
-    if (db) bias_gradient(p.shape, gradient, db.as<float>());
+    if (bias) bias_gradient(p.shape, gradient, bias);
   });
+  call.staging().finish();
 }
 
 }  // namespace convoy::cpu

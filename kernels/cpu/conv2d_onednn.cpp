@@ -10,6 +10,7 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/onednn.h"
+#include "kernels/cpu/staging.h"
 #include "kernels/cpu/winograd.h"
 
 namespace convoy::cpu {
@@ -238,9 +239,31 @@ bool submit_to_winograd(Stream& stream, const Job& job) {
   return true;
 }
 
-void submit_job(Stream& stream, const Job& job) {
-  require_f32(job.kernel, stream, {job.x, job.w, job.bias, job.y});
+void check(const Stream& stream, const Job& job) {
+  require_values(job.kernel, stream, {job.x, job.w, job.bias, job.y});
   require_activation(job.kernel, {{"x", job.x}, {"y", job.y}});
+  if (job.w.layout >= kFirstWeightLayout) require_f32(job.kernel, stream, {job.w});
+}
+
+// Operands in bf16 go through scratch memory as floats.
+void submit_in_floats(Stream& stream, const Job& job, std::shared_ptr<const Program> program) {
+  const Conv2dShape& s = job.shape;
+  const Shape channels = {s.k};
+  Staging staging(stream, Staging::kAsItLies,
+                  {{s.x(), job.x}, {s.weight(), job.w}, {channels, job.bias}, {s.y(), job.y}},
+                  program->scratch_bytes());
+  const bool to_weights = job.kind == Kind::weight_gradient;
+  std::vector<void*> externals = {
+      staging.operand(s.x(), job.x, job.kind == Kind::input_gradient),
+      staging.operand(s.weight(), job.w, to_weights)};
+  if (job.bias) externals.push_back(staging.operand(channels, job.bias, to_weights));
+  externals.push_back(staging.operand(s.y(), job.y, job.kind == Kind::forward));
+  submit(stream, job.kernel, std::move(program), std::move(externals), staging.own());
+  staging.finish();
+}
+
+void submit_job(Stream& stream, const Job& job) {
+  check(stream, job);
   if (submit_to_winograd(stream, job)) return;
   // The process's, like the engine: the primitives of all devices.
   static auto* programs = new Cache<std::shared_ptr<const Program>>;
@@ -251,11 +274,7 @@ void submit_job(Stream& stream, const Job& job) {
                                    bool(job.bias), threads),
                             [&] { return make_program(job, threads); });
   });
-  auto mutable_data = [](ConstBuffer buffer) { return const_cast<void*>(buffer.data); };
-  std::vector<void*> externals = {mutable_data(job.x), mutable_data(job.w)};
-  if (job.bias) externals.push_back(mutable_data(job.bias));
-  externals.push_back(mutable_data(job.y));
-  submit(stream, job.kernel, std::move(program), std::move(externals));
+  submit_in_floats(stream, job, std::move(program));
 }
 
 Conv2dLayouts ask_layouts(const Conv2dShape& s) {
@@ -273,11 +292,12 @@ Conv2dLayouts ask_layouts(const Conv2dShape& s) {
 }  // namespace
 
 Conv2dLayouts conv2d_layouts(const Conv2dShape& shape, DType dtype) {
-  if (dtype != DType::f32) return {};
+  if (dtype != DType::f32 && dtype != DType::bf16) return {};
   static auto* known = new Cache<Conv2dLayouts>;
   Conv2dLayouts layouts;
   guarded("conv2d_layouts",
           [&] { layouts = known->get(key_of(shape), [&] { return ask_layouts(shape); }); });
+  layouts.full_weight = dtype == DType::bf16;
   return layouts;
 }
 

@@ -1,7 +1,7 @@
 // The instruction set of this process's loops, chosen once at run time.
 #pragma once
 
-#include "kernels/cpu/vector/table.h"
+#include "kernels/cpu/vector/half_table.h"
 
 namespace convoy::cpu {
 
@@ -13,10 +13,11 @@ struct Isa {
   bool wide;          ///< whether a vector holds a whole block
   bool supported;     ///< by this machine
   const VectorTable* loops;
+  const HalfTable* half;  ///< its loops over bfloat16; null where it has no instructions for that
 };
 
 /// The best instruction set of this machine, or the one that CONVOY_CPU_ISA (baseline, avx2,
-/// avx512) asks for; `usage` where the machine lacks it. Fixed at the first call.
+/// avx512, avx512_bf16) asks for; `usage` where the machine lacks it. Fixed at the first call.
 const Isa& isa();
 
 /// The instruction set called `wanted`, or the best one of this machine where it is empty.
@@ -25,6 +26,11 @@ const Isa& choose_isa(const char* wanted);
 /// The loops of isa().
 inline const VectorTable& loops() {
   return *isa().loops;
+}
+
+/// The loops of isa() over bfloat16, where it has them.
+inline const HalfTable& half_loops() {
+  return *isa().half;
 }
 
 }  // namespace convoy::cpu

@@ -5,7 +5,7 @@ namespace convoy::cpu {
 
 std::span<const Isa> isa_list() {
   static const Isa list[] = {
-      {"baseline", "portable vectors", 8, false, true, &baseline::vector_table}};
+      {"baseline", "portable vectors", 8, false, true, &baseline::vector_table, nullptr}};
   return list;
 }
 

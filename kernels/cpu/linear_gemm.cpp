@@ -4,13 +4,19 @@
 #include "kernels/cpu/checks.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/staging.h"
 
 namespace convoy::cpu {
 namespace {
 
-void* product_scratch(Stream& stream) {
-  const std::size_t bytes = gemm_scratch_bytes(context(stream.device()).threads());
-  return bytes > 0 ? stream.scratch(bytes) : nullptr;
+/// Shapes of the operands of a linear layer.
+struct Shapes {
+  explicit Shapes(const LinearShape& s) : x{s.rows, s.in}, w{s.out, s.in}, b{s.out}, y{s.rows, s.out} {}
+  Shape x, w, b, y;
+};
+
+std::size_t scratch_bytes(const Stream& stream) {
+  return gemm_scratch_bytes(context(stream.device()).threads());
 }
 
 void spread_bias(const LinearShape& shape, const float* b, float* y) {
@@ -23,36 +29,49 @@ void spread_bias(const LinearShape& shape, const float* b, float* y) {
 
 void linear_forward(Stream& stream, const LinearShape& shape, ConstBuffer x, ConstBuffer w,
                     ConstBuffer b, Buffer y) {
-  require_f32("linear_forward", stream, {x, w, b, y});
+  require_values("linear_forward", stream, {x, w, b, y});
   require_plain("linear_forward", {{"x", x}, {"w", w}, {"b", b}, {"y", y}});
-  void* scratch = product_scratch(stream);
-  host(stream).submit([=] {
-    if (b) spread_bias(shape, b.as<float>(), y.as<float>());
-    gemm(shape.rows, shape.out, shape.in, row_major(x.as<float>(), shape.in),
-         transposed(w.as<float>(), shape.in), bool(b), y.as<float>(), shape.out, scratch);
+  const Shapes s(shape);
+  Staging staging(stream, kPlain, {{s.x, x}, {s.w, w}, {s.b, b}, {s.y, y}}, scratch_bytes(stream));
+  const float *in = staging.input(s.x, x), *weight = staging.input(s.w, w),
+              *bias = staging.input(s.b, b);
+  float* out = staging.output(s.y, y);
+  host(stream).submit([=, scratch = staging.own()] {
+    if (bias) spread_bias(shape, bias, out);
+    gemm(shape.rows, shape.out, shape.in, row_major(in, shape.in), transposed(weight, shape.in),
+         bias != nullptr, out, shape.out, scratch);
   });
+  staging.finish();
 }
 
 void linear_input_gradient(Stream& stream, const LinearShape& shape, ConstBuffer dy, ConstBuffer w,
                            Buffer dx) {
-  require_f32("linear_input_gradient", stream, {dy, w, dx});
+  require_values("linear_input_gradient", stream, {dy, w, dx});
   require_plain("linear_input_gradient", {{"dy", dy}, {"w", w}, {"dx", dx}});
-  void* scratch = product_scratch(stream);
-  host(stream).submit([=] {
-    gemm(shape.rows, shape.in, shape.out, row_major(dy.as<float>(), shape.out),
-         row_major(w.as<float>(), shape.in), false, dx.as<float>(), shape.in, scratch);
+  const Shapes s(shape);
+  Staging staging(stream, kPlain, {{s.y, dy}, {s.w, w}, {s.x, dx}}, scratch_bytes(stream));
+  const float *gradient = staging.input(s.y, dy), *weight = staging.input(s.w, w);
+  float* out = staging.output(s.x, dx);
+  host(stream).submit([=, scratch = staging.own()] {
+    gemm(shape.rows, shape.in, shape.out, row_major(gradient, shape.out),
+         row_major(weight, shape.in), false, out, shape.in, scratch);
   });
+  staging.finish();
 }
 
 void linear_weight_gradient(Stream& stream, const LinearShape& shape, ConstBuffer x, ConstBuffer dy,
                             Buffer dw, Buffer db) {
-  require_f32("linear_weight_gradient", stream, {x, dy, dw, db});
+  require_values("linear_weight_gradient", stream, {x, dy, dw, db});
   require_plain("linear_weight_gradient", {{"x", x}, {"dy", dy}, {"dw", dw}, {"db", db}});
-  void* scratch = product_scratch(stream);
-  host(stream).submit([=] {
-    gemm(shape.out, shape.in, shape.rows, transposed(dy.as<float>(), shape.out),
-         row_major(x.as<float>(), shape.in), false, dw.as<float>(), shape.in, scratch);
+  const Shapes s(shape);
+  Staging staging(stream, kPlain, {{s.x, x}, {s.y, dy}, {s.w, dw}}, scratch_bytes(stream));
+  const float *in = staging.input(s.x, x), *gradient = staging.input(s.y, dy);
+  float* weight = staging.output(s.w, dw);
+  host(stream).submit([=, scratch = staging.own()] {
+    gemm(shape.out, shape.in, shape.rows, transposed(gradient, shape.out),
+         row_major(in, shape.in), false, weight, shape.in, scratch);
   });
+  staging.finish();
   if (db) reduce_sum(stream, {1, shape.rows, shape.out}, 1, dy, db);
 }
 

@@ -5,9 +5,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_stream.h"
 #include "kernels/cpu/checks.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/staging.h"
+#include "kernels/cpu/values.h"
 
 namespace convoy::cpu {
 namespace {
@@ -59,45 +59,54 @@ void write_loss(Buffer loss, double value) {
   }
 }
 
-double* parts_scratch(Stream& stream, std::int64_t count) {
-  return static_cast<double*>(stream.scratch(static_cast<std::size_t>(count) * sizeof(double)));
+std::size_t bytes_of_parts(std::int64_t count) {
+  return static_cast<std::size_t>(count) * sizeof(double);
 }
 
 }  // namespace
 
 void softmax_cross_entropy(Stream& stream, const CrossEntropyShape& shape, ConstBuffer logits,
                            ConstBuffer labels, Buffer loss, Buffer dlogits) {
-  require_f32("softmax_cross_entropy", stream, {logits, dlogits});
+  require_values("softmax_cross_entropy", stream, {logits, dlogits});
   require_plain("softmax_cross_entropy", {{"logits", logits}, {"dlogits", dlogits}});
   require_type("softmax_cross_entropy", DType::i64, {{"labels", labels}});
   require_statistics("softmax_cross_entropy", {{"loss", loss}});
-  double* losses = parts_scratch(stream, shape.rows);
+  const Shape all = {shape.rows, shape.classes};
+  Staging staging(stream, kPlain, {{all, logits}, {all, dlogits}}, bytes_of_parts(shape.rows));
+  const float* in = staging.input(all, logits);
+  float* out = staging.output(all, dlogits);
+  auto* losses = static_cast<double*>(staging.own());
   host(stream).submit([=] {
     const auto* label = labels.as<std::int64_t>();
     check_labels(shape, label);
     // An exponential costs as much as some ten plain elements.
     parallel_for(shape.rows, shape.classes * 10, [&](std::int64_t row) {
       const std::int64_t begin = row * shape.classes;
-      losses[row] = row_loss(shape, logits.as<float>() + begin, label[row],
-                             dlogits ? dlogits.as<float>() + begin : nullptr);
+      losses[row] = row_loss(shape, in + begin, label[row], out ? out + begin : nullptr);
     });
     write_loss(loss, sum_in_order(losses, shape.rows) * shape.scale);
   });
+  staging.finish();
 }
 
 void mse(Stream& stream, std::int64_t count, double scale, ConstBuffer x, ConstBuffer target,
          Buffer loss, Buffer dx) {
-  require_f32("mse", stream, {x, target, dx});
+  require_values("mse", stream, {x, target, dx});
   require_statistics("mse", {{"loss", loss}});
-  double* parts = parts_scratch(stream, parts_of(count));
+  const Shape all = {count};
+  Staging staging(stream, kPlain, {{all, x}, {all, target}, {all, dx}},
+                  bytes_of_parts(parts_of(count)));
+  const float *in = staging.input(all, x), *wanted = staging.input(all, target);
+  float* out = staging.output(all, dx);
+  auto* parts = static_cast<double*>(staging.own());
   host(stream).submit([=] {
     parallel_parts(count, [&](std::int64_t part, std::int64_t begin, std::int64_t size) {
-      parts[part] =
-          loops().mse(size, x.as<float>() + begin, target.as<float>() + begin,
-                      static_cast<float>(2 * scale), dx ? dx.as<float>() + begin : nullptr);
+      parts[part] = loops().mse(size, in + begin, wanted + begin, static_cast<float>(2 * scale),
+                                out ? out + begin : nullptr);
     });
     write_loss(loss, sum_in_order(parts, parts_of(count)) * scale);
   });
+  staging.finish();
 }
 
 }  // namespace convoy::cpu

@@ -20,7 +20,7 @@ dnnl::stream& host_thread_stream() {
 void limit_isa() {
   const std::string name = isa().name;
   // The best of all leaves oneDNN free to use what is newer still.
-  if (name == "avx512") return;
+  if (name.starts_with("avx512")) return;
   dnnl::set_max_cpu_isa(name == "avx2" ? dnnl::cpu_isa::avx2 : dnnl::cpu_isa::sse41);
 }
 
@@ -142,12 +142,12 @@ void Program::run(const std::vector<void*>& externals, std::byte* scratch) const
 }
 
 void submit(Stream& stream, const char* kernel, std::shared_ptr<const Program> program,
-            std::vector<void*> externals) {
-  auto* scratch = static_cast<std::byte*>(
-      program->scratch_bytes() > 0 ? stream.scratch(program->scratch_bytes()) : nullptr);
+            std::vector<void*> externals, void* scratch) {
+  const std::size_t bytes = program->scratch_bytes();
+  if (bytes > 0 && !scratch) scratch = stream.scratch(bytes);
   host(stream).submit(
       [=, program = std::move(program), externals = std::move(externals)] {
-        guarded(kernel, [&] { program->run(externals, scratch); });
+        guarded(kernel, [&] { program->run(externals, static_cast<std::byte*>(scratch)); });
       },
       kernel);
 }

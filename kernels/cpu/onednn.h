@@ -79,9 +79,10 @@ class Program {
   std::size_t bytes_ = 0;
 };
 
-/// Queues `program`; `externals` in the order of its external() calls.
+/// Queues `program`; `externals` in the order of its external() calls, `scratch` its scratch_bytes()
+/// or, left out, the stream's.
 void submit(Stream& stream, const char* kernel, std::shared_ptr<const Program> program,
-            std::vector<void*> externals);
+            std::vector<void*> externals, void* scratch = nullptr);
 
 /// Things made once per key, which is a kernel's number, its sizes, layouts and threads.
 template <class Value>

@@ -42,24 +42,26 @@ struct PoolRuns {
 
 void max_pool2d_forward(Stream& stream, const Pool2dShape& shape, ConstBuffer x, Buffer y,
                         Buffer index) {
-  require_f32("max_pool2d_forward", stream, {x, y});
+  require_values("max_pool2d_forward", stream, {x, y});
   require_activation("max_pool2d_forward", {{"x", x}, {"y", y}});
   check_index("max_pool2d_forward", shape, index, y);
   const PoolGeometry g = geometry("max_pool2d_forward", shape);
-  Staging staging(stream, y.layout, {{shape.x(), x}});
+  Staging staging(stream, y.layout, {{shape.x(), x}, {shape.y(), y}});
   const float* data = staging.input(shape.x(), x);
+  float* out = staging.output(shape.y(), y);
   const PoolRuns runs(shape, y.layout);
   host(stream).submit([=] {
     runs.for_each([&](std::int64_t x_at, std::int64_t y_at) {
-      loops().max_pool_forward(g, runs.x.period, data + x_at, y.as<float>() + y_at,
+      loops().max_pool_forward(g, runs.x.period, data + x_at, out + y_at,
                                index.as<std::uint8_t>() + y_at);
     });
   });
+  staging.finish();
 }
 
 void max_pool2d_backward(Stream& stream, const Pool2dShape& shape, ConstBuffer dy,
                          ConstBuffer index, Buffer dx) {
-  require_f32("max_pool2d_backward", stream, {dy, dx});
+  require_values("max_pool2d_backward", stream, {dy, dx});
   require_activation("max_pool2d_backward", {{"dy", dy}, {"index", index}, {"dx", dx}});
   require_type("max_pool2d_backward", DType::u8, {{"index", index}});
   const PoolGeometry g = geometry("max_pool2d_backward", shape);
@@ -78,13 +80,14 @@ void max_pool2d_backward(Stream& stream, const Pool2dShape& shape, ConstBuffer d
 }
 
 void avg_pool2d_forward(Stream& stream, const Pool2dShape& shape, ConstBuffer x, Buffer y) {
-  require_f32("avg_pool2d_forward", stream, {x, y});
+  require_values("avg_pool2d_forward", stream, {x, y});
   require_activation("avg_pool2d_forward", {{"x", x}, {"y", y}});
   const PoolGeometry g = geometry("avg_pool2d_forward", shape);
-  Staging staging(stream, x.layout, {{shape.y(), y}});
+  Staging staging(stream, x.layout, {{shape.x(), x}, {shape.y(), y}});
+  const float* data = staging.input(shape.x(), x);
   float* out = staging.output(shape.y(), y);
   const PoolRuns runs(shape, x.layout);
-  host(stream).submit([=, data = x.as<float>()] {
+  host(stream).submit([=] {
     runs.for_each([&](std::int64_t x_at, std::int64_t y_at) {
       loops().avg_pool_forward(g, runs.x.period, data + x_at, out + y_at);
     });
@@ -93,17 +96,19 @@ void avg_pool2d_forward(Stream& stream, const Pool2dShape& shape, ConstBuffer x,
 }
 
 void avg_pool2d_backward(Stream& stream, const Pool2dShape& shape, ConstBuffer dy, Buffer dx) {
-  require_f32("avg_pool2d_backward", stream, {dy, dx});
+  require_values("avg_pool2d_backward", stream, {dy, dx});
   require_activation("avg_pool2d_backward", {{"dy", dy}, {"dx", dx}});
   const PoolGeometry g = geometry("avg_pool2d_backward", shape);
-  Staging staging(stream, dx.layout, {{shape.y(), dy}});
+  Staging staging(stream, dx.layout, {{shape.y(), dy}, {shape.x(), dx}});
   const float* gradient = staging.input(shape.y(), dy);
+  float* out = staging.output(shape.x(), dx);
   const PoolRuns runs(shape, dx.layout);
-  host(stream).submit([=, out = dx.as<float>()] {
+  host(stream).submit([=] {
     runs.for_each([&](std::int64_t x_at, std::int64_t y_at) {
       loops().avg_pool_backward(g, runs.x.period, gradient + y_at, out + x_at);
     });
   });
+  staging.finish();
 }
 
 }  // namespace convoy::cpu

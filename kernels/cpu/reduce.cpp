@@ -5,9 +5,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_stream.h"
 #include "kernels/cpu/checks.h"
-#include "kernels/cpu/isa.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/staging.h"
+#include "kernels/cpu/values.h"
 
 namespace convoy::cpu {
 namespace {
@@ -55,33 +55,59 @@ void spread(const ReduceShape& shape, float factor, const float* x, float* y) {
   });
 }
 
+Shape whole(const ReduceShape& shape) {
+  return {shape.outer, shape.reduced, shape.inner};
+}
+
+Shape sums_of(const ReduceShape& shape) {
+  return {shape.outer, shape.inner};
+}
+
+// Of some elements of x, in f32 or bf16.
+double squares_of(ConstBuffer x, std::int64_t begin, std::int64_t size) {
+  if (x.dtype != DType::bf16) return loops().sum_of_squares(size, x.as<float>() + begin);
+  double sum = 0;
+  for (std::int64_t i = 0; i < size; i += kChunk) {
+    const std::int64_t now = std::min(kChunk, size - i);
+    const FloatChunk<1, 0> chunk({x}, {}, begin + i, now);
+    sum += loops().sum_of_squares(now, chunk.inputs[0]);
+  }
+  return sum;
+}
+
 }  // namespace
 
 void reduce_sum(Stream& stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y) {
-  require_f32("reduce_sum", stream, {x, y});
+  require_values("reduce_sum", stream, {x, y});
   require_plain("reduce_sum", {{"x", x}, {"y", y}});
   const std::int64_t parts = shape.inner == 1 ? shape.outer * parts_of(shape.reduced) : 1;
-  auto* sums =
-      static_cast<double*>(stream.scratch(static_cast<std::size_t>(parts) * sizeof(double)));
-  host(stream).submit([=] {
+  Staging staging(stream, kPlain, {{whole(shape), x}, {sums_of(shape), y}},
+                  static_cast<std::size_t>(parts) * sizeof(double));
+  const float* in = staging.input(whole(shape), x);
+  float* out = staging.output(sums_of(shape), y);
+  host(stream).submit([=, sums = static_cast<double*>(staging.own())] {
     if (shape.inner == 1) {
-      sum_contiguous(shape, scale, x.as<float>(), y.as<float>(), sums);
+      sum_contiguous(shape, scale, in, out, sums);
     } else {
-      sum_columns(shape, scale, x.as<float>(), y.as<float>());
+      sum_columns(shape, scale, in, out);
     }
   });
+  staging.finish();
 }
 
 void broadcast(Stream& stream, const ReduceShape& shape, double scale, ConstBuffer x, Buffer y) {
-  require_f32("broadcast", stream, {x, y});
+  require_values("broadcast", stream, {x, y});
   require_plain("broadcast", {{"x", x}, {"y", y}});
-  host(stream).submit(
-      [=] { spread(shape, static_cast<float>(scale), x.as<float>(), y.as<float>()); });
+  Staging staging(stream, kPlain, {{sums_of(shape), x}, {whole(shape), y}});
+  const float* in = staging.input(sums_of(shape), x);
+  float* out = staging.output(whole(shape), y);
+  host(stream).submit([=] { spread(shape, static_cast<float>(scale), in, out); });
+  staging.finish();
 }
 
 void sum_of_squares(Stream& stream, const std::vector<ConstBuffer>& x,
                     const std::vector<std::int64_t>& counts, Buffer result) {
-  for (const ConstBuffer& buffer : x) require_f32("sum_of_squares", stream, {buffer});
+  for (const ConstBuffer& buffer : x) require_values("sum_of_squares", stream, {buffer});
   require_type("sum_of_squares", DType::f64, {{"result", result}});
   CONVOY_DCHECK(x.size() == counts.size(), "sum_of_squares: {} buffers, {} counts", x.size(),
                 counts.size());
@@ -92,7 +118,7 @@ void sum_of_squares(Stream& stream, const std::vector<ConstBuffer>& x,
   host(stream).submit([=] {
     for (std::size_t i = 0; i < x.size(); ++i) {
       parallel_parts(counts[i], [&](std::int64_t part, std::int64_t begin, std::int64_t size) {
-        parts[part] = loops().sum_of_squares(size, x[i].as<float>() + begin);
+        parts[part] = squares_of(x[i], begin, size);
       });
       double sum = 0;
       for (std::int64_t part = 0; part < parts_of(counts[i]); ++part) sum += parts[part];

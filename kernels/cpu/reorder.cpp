@@ -11,7 +11,11 @@
 namespace convoy::cpu {
 
 std::size_t layout_bytes(LayoutId layout, const Shape& shape, DType dtype) {
-  if (layout >= kFirstWeightLayout) return weight_bytes(layout, shape);
+  if (layout >= kFirstWeightLayout) {
+    CONVOY_DCHECK(dtype == DType::f32, "layout_bytes: weights in layout {} are f32, not {}", layout,
+                  name(dtype));
+    return weight_bytes(layout, shape);
+  }
   CONVOY_DCHECK(is_activation_layout(layout), "layout_bytes: layout {} is unknown", layout);
   if (layout == kPlain) return bytes_of(shape, dtype);
   const ActivationShape a(shape);
@@ -26,13 +30,14 @@ void reorder(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y) {
     host(stream).submit([=] { std::memcpy(y.data, x.data, bytes); });
     return;
   }
-  require_f32("reorder", stream, {x, y});
+  require_values("reorder", stream, {x, y});
   if (x.layout >= kFirstWeightLayout || y.layout >= kFirstWeightLayout) {
+    require_f32("reorder", stream, {x, y});
     submit_weight_reorder(stream, shape, x, y);
     return;
   }
   require_activation("reorder", {{"x", x}, {"y", y}});
-  submit_reorder(stream, shape, x.as<float>(), x.layout, y.as<float>(), y.layout);
+  submit_reorder(stream, shape, x, y);
 }
 
 }  // namespace convoy::cpu

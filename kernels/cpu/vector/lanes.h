@@ -1,5 +1,6 @@
 // A row of 16 floats as vectors of the instruction set's own width, for the files of this folder
-// only. Sums over rows have the same order on every instruction set, so their bits agree.
+// only. Sums over rows have the same order on every instruction set, so their bits agree. In memory
+// the numbers are floats or, where there are instructions for them, bfloat16.
 #pragma once
 
 #include "kernels/cpu/vector/table.h"
@@ -23,6 +24,8 @@ typedef float Half __attribute__((vector_size(2 * CONVOY_LANES)));
 typedef double Wide __attribute__((vector_size(4 * CONVOY_LANES)));
 typedef int VectorInts __attribute__((vector_size(4 * CONVOY_LANES)));
 typedef int HalfInts __attribute__((vector_size(2 * CONVOY_LANES)));
+typedef std::uint16_t VectorShorts __attribute__((vector_size(2 * CONVOY_LANES)));
+typedef std::uint16_t HalfShorts __attribute__((vector_size(CONVOY_LANES)));
 inline constexpr int kHalfLanes = CONVOY_LANES / 2;
 inline constexpr int kWides = kRowLanes / kHalfLanes;
 
@@ -139,6 +142,51 @@ CONVOY_INLINE WideRow widen(const float* p) {
   for (int i = 0; i < kWides; ++i) row.v[i] = widen(load_half(p + i * kHalfLanes));
   return row;
 }
+
+CONVOY_INLINE float to_float(float x) {
+  return x;
+}
+
+CONVOY_INLINE void store(float* p, float x) {
+  *p = x;
+}
+
+#if defined(__AVX512BF16__)
+CONVOY_INLINE float to_float(std::uint16_t x) {
+  const std::uint32_t word = std::uint32_t{x} << 16;
+  float result;
+  __builtin_memcpy(&result, &word, sizeof result);
+  return result;
+}
+
+CONVOY_INLINE void store(std::uint16_t* p, float x) {
+  const __m128bh half = _mm_cvtneps_pbh(_mm_set_ss(x));
+  __builtin_memcpy(p, &half, sizeof *p);
+}
+
+CONVOY_INLINE Row load(const std::uint16_t* p) {
+  VectorShorts half;
+  __builtin_memcpy(&half, p, sizeof half);
+  return {{(Vector)(__builtin_convertvector(half, VectorInts) << 16)}};
+}
+
+CONVOY_INLINE void store(std::uint16_t* p, const Row& row) {
+  const __m256bh half = _mm512_cvtneps_pbh((__m512)row.v[0]);
+  __builtin_memcpy(p, &half, sizeof half);
+}
+
+CONVOY_INLINE Half load_half(const std::uint16_t* p) {
+  HalfShorts half;
+  __builtin_memcpy(&half, p, sizeof half);
+  return (Half)(__builtin_convertvector(half, HalfInts) << 16);
+}
+
+CONVOY_INLINE WideRow widen(const std::uint16_t* p) {
+  WideRow row;
+  for (int i = 0; i < kWides; ++i) row.v[i] = widen(load_half(p + i * kHalfLanes));
+  return row;
+}
+#endif
 
 }  // namespace
 }  // namespace convoy::cpu::CONVOY_ISA

@@ -29,11 +29,13 @@ struct BatchNormGradient {
 /// The gradient of a batch norm's output, and what tells where it passes the ReLU: one bit an
 /// element (16 to a word, a run's last word may be part of one), or the output, or nothing: there
 /// is no ReLU.
-struct BatchNormPassed {
-  const float* dy;
+template <class T>
+struct BatchNormPassedOf {
+  const T* dy;
   const std::uint16_t* bits;
-  const float* y;
+  const T* y;
 };
+using BatchNormPassed = BatchNormPassedOf<float>;
 
 /// Unrolled by one column: im2col of one channel.
 struct UnrollGeometry {
