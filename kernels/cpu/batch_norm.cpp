@@ -232,10 +232,10 @@ void batch_norm_apply(Stream& stream, const BatchNormShape& shape, ConstBuffer x
     with_values(x.dtype, [&]<class T>(T) {
       parallel_for(runs.count, runs.length, [&](std::int64_t i) {
         const std::int64_t begin = i * runs.length;
-        loops_of<T>().batch_norm_apply(
-            x.as<T>() + begin, at(add.as<T>(), begin), runs.length, factors.of_run(i, 0),
-            factors.of_run(i, 1), factors.of_run(i, 2), relu, out.as<T>() + begin,
-            words.of_run(bits, i));
+        loops_of<T>().batch_norm_apply(x.as<T>() + begin, at(add.as<T>(), begin), runs.length,
+                                       factors.of_run(i, 0), factors.of_run(i, 1),
+                                       factors.of_run(i, 2), relu, out.as<T>() + begin,
+                                       words.of_run(bits, i));
       });
     });
   });

@@ -67,7 +67,8 @@ class Call {
        ConstBuffer b, ConstBuffer y)
       : product_(s),
         gemm_bytes_((gemm_scratch_bytes(context(stream.device()).threads()) + 63) / 64 * 64),
-        staging_((check(kernel, stream, x, w, b, y), stream), kPlain, {{s.x(), x}, {s.weight(), w}, {{s.k}, b}, {s.y(), y}},
+        staging_((check(kernel, stream, x, w, b, y), stream), kPlain,
+                 {{s.x(), x}, {s.weight(), w}, {{s.k}, b}, {s.y(), y}},
                  gemm_bytes_ + static_cast<std::size_t>(product_.column_floats()) * sizeof(float)) {
   }
 
@@ -122,15 +123,15 @@ void conv2d_forward(Stream& stream, const Conv2dShape& shape, ConstBuffer x, Con
   const float* weight = call.staging().input(shape.weight(), w);
   const float* bias = call.staging().input({shape.k}, b);
   float* out = call.staging().output(shape.y(), y);
-  host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns()] {
-    if (bias) spread_bias(p.shape, bias, out);
-    p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
-      const float* unrolled = p.columns_of(in + x_at, columns);
-      gemm(p.outputs, p.places, p.depth, row_major(weight + w_at, p.depth),
-           row_major(unrolled, p.places), bias != nullptr, out + y_at, p.places, scratch);
-    });
-  });
+  host(stream).submit(
+      [=, p = call.product(), scratch = call.gemm_scratch(), columns = call.columns()] {
+        if (bias) spread_bias(p.shape, bias, out);
+        p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
+          const float* unrolled = p.columns_of(in + x_at, columns);
+          gemm(p.outputs, p.places, p.depth, row_major(weight + w_at, p.depth),
+               row_major(unrolled, p.places), bias != nullptr, out + y_at, p.places, scratch);
+        });
+      });
   call.staging().finish();
 }
 
@@ -140,15 +141,15 @@ void conv2d_input_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer
   const float* gradient = call.staging().input(shape.y(), dy);
   const float* weight = call.staging().input(shape.weight(), w);
   float* out = call.staging().output(shape.x(), dx);
-  host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns()] {
-    p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
-      float* target = p.as_it_is ? out + x_at : columns;
-      gemm(p.depth, p.places, p.outputs, transposed(weight + w_at, p.depth),
-           row_major(gradient + y_at, p.places), false, target, p.places, scratch);
-      if (!p.as_it_is) p.columns_to(columns, out + x_at);
-    });
-  });
+  host(stream).submit(
+      [=, p = call.product(), scratch = call.gemm_scratch(), columns = call.columns()] {
+        p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool) {
+          float* target = p.as_it_is ? out + x_at : columns;
+          gemm(p.depth, p.places, p.outputs, transposed(weight + w_at, p.depth),
+               row_major(gradient + y_at, p.places), false, target, p.places, scratch);
+          if (!p.as_it_is) p.columns_to(columns, out + x_at);
+        });
+      });
   call.staging().finish();
 }
 
@@ -159,17 +160,17 @@ void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffe
   const float* gradient = call.staging().input(shape.y(), dy);
   float* weight = call.staging().output(shape.weight(), dw);
   float* bias = call.staging().output({shape.k}, db);
-  host(stream).submit([=, p = call.product(), scratch = call.gemm_scratch(),
-                       columns = call.columns()] {
-    p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool first) {
-      const float* unrolled = p.columns_of(in + x_at, columns);
-      gemm(p.outputs, p.depth, p.places, row_major(gradient + y_at, p.places),
-           transposed(unrolled, p.places), !first, weight + w_at, p.depth, scratch);
-    });
-    // Without images nothing has been written.
-    if (p.shape.n == 0) loops().fill(p.shape.weight().count(), 0, weight);
-    if (bias) bias_gradient(p.shape, gradient, bias);
-  });
+  host(stream).submit(
+      [=, p = call.product(), scratch = call.gemm_scratch(), columns = call.columns()] {
+        p.for_each([&](std::int64_t x_at, std::int64_t w_at, std::int64_t y_at, bool first) {
+          const float* unrolled = p.columns_of(in + x_at, columns);
+          gemm(p.outputs, p.depth, p.places, row_major(gradient + y_at, p.places),
+               transposed(unrolled, p.places), !first, weight + w_at, p.depth, scratch);
+        });
+        // Without images nothing has been written.
+        if (p.shape.n == 0) loops().fill(p.shape.weight().count(), 0, weight);
+        if (bias) bias_gradient(p.shape, gradient, bias);
+      });
   call.staging().finish();
 }
 

@@ -253,9 +253,8 @@ void submit_in_floats(Stream& stream, const Job& job, std::shared_ptr<const Prog
                   {{s.x(), job.x}, {s.weight(), job.w}, {channels, job.bias}, {s.y(), job.y}},
                   program->scratch_bytes());
   const bool to_weights = job.kind == Kind::weight_gradient;
-  std::vector<void*> externals = {
-      staging.operand(s.x(), job.x, job.kind == Kind::input_gradient),
-      staging.operand(s.weight(), job.w, to_weights)};
+  std::vector<void*> externals = {staging.operand(s.x(), job.x, job.kind == Kind::input_gradient),
+                                  staging.operand(s.weight(), job.w, to_weights)};
   if (job.bias) externals.push_back(staging.operand(channels, job.bias, to_weights));
   externals.push_back(staging.operand(s.y(), job.y, job.kind == Kind::forward));
   submit(stream, job.kernel, std::move(program), std::move(externals), staging.own());

@@ -11,7 +11,8 @@ namespace {
 
 /// Shapes of the operands of a linear layer.
 struct Shapes {
-  explicit Shapes(const LinearShape& s) : x{s.rows, s.in}, w{s.out, s.in}, b{s.out}, y{s.rows, s.out} {}
+  explicit Shapes(const LinearShape& s)
+      : x{s.rows, s.in}, w{s.out, s.in}, b{s.out}, y{s.rows, s.out} {}
   Shape x, w, b, y;
 };
 
@@ -68,8 +69,8 @@ void linear_weight_gradient(Stream& stream, const LinearShape& shape, ConstBuffe
   const float *in = staging.input(s.x, x), *gradient = staging.input(s.y, dy);
   float* weight = staging.output(s.w, dw);
   host(stream).submit([=, scratch = staging.own()] {
-    gemm(shape.out, shape.in, shape.rows, transposed(gradient, shape.out),
-         row_major(in, shape.in), false, weight, shape.in, scratch);
+    gemm(shape.out, shape.in, shape.rows, transposed(gradient, shape.out), row_major(in, shape.in),
+         false, weight, shape.in, scratch);
   });
   staging.finish();
   if (db) reduce_sum(stream, {1, shape.rows, shape.out}, 1, dy, db);

@@ -79,8 +79,8 @@ class Program {
   std::size_t bytes_ = 0;
 };
 
-/// Queues `program`; `externals` in the order of its external() calls, `scratch` its scratch_bytes()
-/// or, left out, the stream's.
+/// Queues `program`; `externals` in the order of its external() calls, `scratch` its
+/// scratch_bytes() or, left out, the stream's.
 void submit(Stream& stream, const char* kernel, std::shared_ptr<const Program> program,
             std::vector<void*> externals, void* scratch = nullptr);
 

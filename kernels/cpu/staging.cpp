@@ -35,7 +35,7 @@ void pack(const ActivationShape& a, const T* x, T* y, LayoutId to) {
   parallel_for(runs.count, runs.length, [=](std::int64_t i) {
     const std::int64_t channel = i / runs.blocks * a.c + i % runs.blocks * runs.period;
     loops_of<T>().to_blocks(x + channel * a.spatial, runs.used(i), a.spatial, runs.period,
-                      y + i * runs.length);
+                            y + i * runs.length);
   });
 }
 
@@ -45,7 +45,7 @@ void unpack(const ActivationShape& a, const T* x, LayoutId from, T* y) {
   parallel_for(runs.count, runs.length, [=](std::int64_t i) {
     const std::int64_t channel = i / runs.blocks * a.c + i % runs.blocks * runs.period;
     loops_of<T>().from_blocks(x + i * runs.length, runs.used(i), a.spatial, runs.period,
-                        y + channel * a.spatial);
+                              y + channel * a.spatial);
   });
 }
 
@@ -79,9 +79,8 @@ void submit_convert(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y)
 
 void submit_reorder(Stream& stream, const Shape& shape, ConstBuffer x, Buffer y) {
   host(stream).submit([=] {
-    with_values(x.dtype, [&]<class T>(T) {
-      reorder(shape, x.as<T>(), x.layout, y.as<T>(), y.layout);
-    });
+    with_values(x.dtype,
+                [&]<class T>(T) { reorder(shape, x.as<T>(), x.layout, y.as<T>(), y.layout); });
   });
 }
 

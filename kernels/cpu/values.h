@@ -79,8 +79,8 @@ template <std::size_t kInputs, std::size_t kOutputs, class Work>
 void each_chunk(std::int64_t count, const std::array<ConstBuffer, kInputs>& in,
                 const std::array<Buffer, kOutputs>& out, const Work& work) {
   auto is_half = [](const ConstBuffer& x) { return x && x.dtype == DType::bf16; };
-  const bool half = std::any_of(in.begin(), in.end(), is_half) ||
-                    std::any_of(out.begin(), out.end(), is_half);
+  const bool half =
+      std::any_of(in.begin(), in.end(), is_half) || std::any_of(out.begin(), out.end(), is_half);
   parallel_parts(count, [&](std::int64_t, std::int64_t begin, std::int64_t size) {
     const std::int64_t step = half ? kChunk : size;
     for (std::int64_t i = 0; i < size; i += step) {

@@ -1,6 +1,7 @@
 #include "cli/check_settings.h"
 
 #include "cli/read_options.h"
+#include "kernels/backends.h"
 #include "kernels/base/host_context.h"
 #include "tests/cli/cli_test.h"
 
@@ -102,10 +103,17 @@ TEST_CASE("check_settings refuses layouts that contradict themselves") {
 
 TEST_CASE("check_settings refuses arithmetic that the devices lack") {
   for (const char* precision : {"bf16", "tf32"}) {
-    CHECK(error({"--precision", precision}) ==
-          "--precision " + std::string(precision) +
-              " needs --devices cuda:K or emu:K, but the device is cpu:0");
     CHECK_NOTHROW(checked({"--precision", precision, "--devices", "emu:0"}));
+  }
+  CHECK(error({"--precision", "tf32"}) ==
+        "--precision tf32 needs --devices cuda:K or emu:K, but the device is cpu:0");
+  CHECK(error({"--precision", "bf16", "--devices", "ref:0"}) ==
+        "--precision bf16 needs --devices cpu:K, cuda:K or emu:K, but the device is ref:0");
+  const std::string problem = cpu::why_no_bf16();
+  if (problem.empty()) {
+    CHECK_NOTHROW(checked({"--precision", "bf16"}));
+  } else {
+    CHECK(error({"--precision", "bf16"}) == "--precision bf16 on cpu:0: " + problem);
   }
   CHECK(error({"--precision", "fp64"}) ==
         "--precision fp64 needs --devices ref:K, cuda:K or emu:K, but the device is cpu:0");

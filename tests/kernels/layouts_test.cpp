@@ -8,9 +8,10 @@ namespace {
 OpCase round_trip(const Conv2dShape& shape, const Shape& tensor, Slot slot) {
   OpCase result{to_string(shape) + " reorder", OpClass::exact};
   result.layouts = shape;
-  return result.input("x", tensor)
+  const Slot plain = slot == Slot::conv_weight ? Slot::plain_weight : Slot::plain;
+  return result.input("x", tensor, plain)
       .output("there", tensor, slot)
-      .output("back", tensor)
+      .output("back", tensor, plain)
       .run([=](const Launch& l) {
         l.kernels.reorder(l.stream, tensor, l["x"], l["there"]);
         l.kernels.reorder(l.stream, tensor, l["there"], l["back"]);

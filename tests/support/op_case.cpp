@@ -5,6 +5,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "kernels/backends.h"
 #include "kernels/base/bf16.h"
 #include "kernels/emulator/device_memory.h"
 #include "kernels/emulator/machine.h"
@@ -122,9 +123,14 @@ class GuardedMemory {
   MemoryPool::Block block_;
 };
 
+bool is_weight(Slot slot) {
+  return slot == Slot::conv_weight || slot == Slot::plain_weight;
+}
+
 LayoutId layout_of(Slot slot, const Conv2dLayouts& layouts) {
   switch (slot) {
     case Slot::plain:
+    case Slot::plain_weight:
       return kPlain;
     case Slot::conv_x:
       return layouts.x;
@@ -214,7 +220,9 @@ std::vector<DeviceOperand> place(const OpCase& op_case, const Variant& variant) 
   std::vector<DeviceOperand> result;
   result.reserve(op_case.operands.size());
   for (const Operand& operand : op_case.operands) {
-    result.emplace_back(device, operand, variant.dtype, layout_of(operand.slot, layouts));
+    const bool full = layouts.full_weight && is_weight(operand.slot);
+    result.emplace_back(device, operand, full ? DType::f32 : variant.dtype,
+                        layout_of(operand.slot, layouts));
   }
   return result;
 }
@@ -386,10 +394,15 @@ std::vector<Variant> float_variants(const OpCase& op_case) {
   return variants_in(DType::f32, op_case);
 }
 
+bool computes_in(DType dtype, const Device& device) {
+  if (dtype == DType::f32 || is_gpu(device)) return true;
+  return dtype == DType::bf16 && device.type == DeviceType::cpu && cpu::why_no_bf16().empty();
+}
+
 std::vector<Variant> variants_in(DType dtype, const OpCase& op_case) {
   std::vector<Variant> variants;
   for (const Device& device : tested_devices()) {
-    if (dtype == DType::f32 || is_gpu(device)) add_variants(op_case, device, dtype, variants);
+    if (computes_in(dtype, device)) add_variants(op_case, device, dtype, variants);
   }
   return variants;
 }

@@ -16,8 +16,9 @@
 
 namespace convoy::testing {
 
-/// Where an operand's layout comes from when a backend's preferred layouts are tried.
-enum class Slot { plain, conv_x, conv_weight, conv_y };
+/// Where an operand's layout comes from when a backend's preferred layouts are tried. Beside bf16
+/// weights may be f32 in theirs: so are plain ones then.
+enum class Slot { plain, plain_weight, conv_x, conv_weight, conv_y };
 
 enum class Use { input, output, in_place, scratch };
 
@@ -97,11 +98,14 @@ std::string to_string(const Variant& variant);
 /// Every backend that is held against the reference: a new one is one more name here.
 std::vector<Device> tested_devices();
 
+/// Whether the device's kernels take values of `dtype`; of the reference: f32.
+bool computes_in(DType dtype, const Device& device);
+
 /// The f32 variants of all tested devices that make a difference to the case.
 std::vector<Variant> float_variants(const OpCase& op_case);
 
-/// The same in `dtype`, of the devices that compute in it: f64 and bf16 are GPUs' alone, save for
-/// the reference, against which they are held.
+/// The same in `dtype`, of the devices that compute in it, save for the reference, against which
+/// they are held: f64 is GPUs' alone, bf16 also that of CPUs with instructions for it.
 std::vector<Variant> variants_in(DType dtype, const OpCase& op_case);
 
 /// Values of all results (outputs and in-place operands), by name.

@@ -235,9 +235,8 @@ void with_passed(const BatchNormPassedOf<T>& p, const Work& work) {
   }                                                                                                \
   void batch_norm_reduce(const T* x, const BatchNormPassedOf<T>& p, std::int64_t count,            \
                          int period, const double* mean, double* sum_dz, double* sum_dz_x) {       \
-    with_passed(p, [&](const auto& passed) {                                                       \
-      reduce(x, passed, count, period, mean, sum_dz, sum_dz_x);                                    \
-    });                                                                                            \
+    with_passed(                                                                                   \
+        p, [&](const auto& passed) { reduce(x, passed, count, period, mean, sum_dz, sum_dz_x); }); \
   }                                                                                                \
   void batch_norm_gradient(const T* x, const BatchNormPassedOf<T>& p, std::int64_t count,          \
                            const BatchNormGradient& factors, T* dx, T* dresidual) {                \

@@ -35,10 +35,10 @@ void unpack(const T* x, std::int64_t channels, std::int64_t spatial, T* y) {
 }  // namespace convoy::cpu::CONVOY_ISA
 
 /// Both directions over T.
-#define CONVOY_BLOCK_LOOPS(T)                                                                     \
-  void to_blocks(const T* x, std::int64_t channels, std::int64_t spatial, int block, T* y) {      \
-    (block == 16 ? &pack<16, T> : &pack<8, T>)(x, channels, spatial, y);                          \
-  }                                                                                               \
-  void from_blocks(const T* x, std::int64_t channels, std::int64_t spatial, int block, T* y) {    \
-    (block == 16 ? &unpack<16, T> : &unpack<8, T>)(x, channels, spatial, y);                      \
+#define CONVOY_BLOCK_LOOPS(T)                                                                  \
+  void to_blocks(const T* x, std::int64_t channels, std::int64_t spatial, int block, T* y) {   \
+    (block == 16 ? &pack<16, T> : &pack<8, T>)(x, channels, spatial, y);                       \
+  }                                                                                            \
+  void from_blocks(const T* x, std::int64_t channels, std::int64_t spatial, int block, T* y) { \
+    (block == 16 ? &unpack<16, T> : &unpack<8, T>)(x, channels, spatial, y);                   \
   }

@@ -23,10 +23,9 @@ using Half16 = std::uint16_t;
       (const Half16* x, std::int64_t channels, std::int64_t spatial, int block, Half16* y))        \
   CONVOY_HALF(void, batch_norm_statistics,                                                         \
               (const Half16* x, std::int64_t count, int period, double* mean, double* m2))         \
-  CONVOY_HALF(                                                                                     \
-      void, batch_norm_apply,                                                                      \
-      (const Half16* x, const Half16* residual, std::int64_t count, const float* mean,             \
-       const float* scale, const float* shift, bool relu, Half16* y, std::uint16_t* bits))         \
+  CONVOY_HALF(void, batch_norm_apply,                                                              \
+              (const Half16* x, const Half16* residual, std::int64_t count, const float* mean,     \
+               const float* scale, const float* shift, bool relu, Half16* y, std::uint16_t* bits)) \
   CONVOY_HALF(void, batch_norm_reduce,                                                             \
               (const Half16* x, const BatchNormPassedOf<Half16>& passed, std::int64_t count,       \
                int period, const double* mean, double* sum_dz, double* sum_dz_x))                  \

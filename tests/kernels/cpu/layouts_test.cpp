@@ -92,7 +92,7 @@ TEST_CASE("cpu layouts: a weight layout does not fit weights of another shape") 
   });
 }
 
-TEST_CASE("cpu layouts: types other than f32 are kept plain") {
+TEST_CASE("cpu layouts: types without kernels are kept plain") {
   const Conv2dShape shape{2, 32, 6, 6, 48, 3, 3, 1, 1, 1, 1};
   const Conv2dLayouts layouts = context("cpu:0").kernels().conv2d_layouts(shape, DType::f64);
   CHECK(layouts.x == kPlain);

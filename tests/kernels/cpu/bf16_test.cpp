@@ -1,0 +1,162 @@
+// bf16 on the CPU beyond what op cases show: rounding, loops held bit for bit against those over
+// floats, and bits that do not depend on how work is cut.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/base/bf16.h"
+#include "kernels/cpu/isa_list.h"
+#include "tests/kernels/cpu/cpu_run.h"
+#include "tests/support/catch.h"
+#include "tests/support/expect_error.h"
+
+namespace convoy::testing {
+namespace {
+
+using Halves = std::vector<std::uint16_t>;
+using Floats = std::vector<float>;
+
+// The values of x, rounded by the definition of bf16.
+Halves halves_of(const Floats& x) {
+  Halves result;
+  for (float value : x) result.push_back(Bf16(value).bits);
+  return result;
+}
+
+Floats floats_of(const Halves& x) {
+  Floats result;
+  for (std::uint16_t bits : x) result.push_back(static_cast<float>(std::bit_cast<Bf16>(bits)));
+  return result;
+}
+
+Buffer put(CpuRun& run, const Halves& values) {
+  const Buffer buffer = run.make({std::ssize(values)}, kPlain, DType::bf16);
+  run.device().copy_in(run.stream(), buffer.data, values.data(), values.size() * 2);
+  return buffer;
+}
+
+Halves cast(const Floats& values) {
+  CpuRun run;
+  const Shape shape = {std::ssize(values)};
+  const Buffer y = run.make(shape, kPlain, DType::bf16);
+  run.kernels().cast(run.stream(), shape.count(), run.put(shape, values), y);
+  return run.memory<std::uint16_t>(y, values.size());
+}
+
+/// All results of the four loops of batch norm, what they read being `x`, `dy` and `y`.
+template <class Loops, class T>
+std::vector<double> batch_norm(const Loops& loops, const std::vector<T>& x,
+                               const std::vector<T>& dy, const std::vector<T>& y, int period,
+                               std::vector<T>& written) {
+  const std::int64_t count = std::ssize(x);
+  const Floats factors = fractions(64, 3);
+  const float* f = factors.data();
+  std::vector<T> out(x.size()), dx(x.size()), dz(x.size());
+  std::vector<std::uint16_t> bits(x.size() / 16 + 1);
+  std::vector<double> sums(64);
+  loops.batch_norm_statistics(x.data(), count, period, sums.data(), sums.data() + 16);
+  loops.batch_norm_apply(x.data(), dy.data(), count, f, f + 16, f + 32, true, out.data(),
+                         bits.data());
+  const cpu::BatchNormPassedOf<T> passed = {dy.data(), nullptr, y.data()};
+  loops.batch_norm_reduce(x.data(), passed, count, period, sums.data(), sums.data() + 32,
+                          sums.data() + 48);
+  loops.batch_norm_gradient(x.data(), passed, count, {f, f + 16, f + 32, f + 48}, dx.data(),
+                            dz.data());
+  for (const auto& values : {out, dx, dz})
+    written.insert(written.end(), values.begin(), values.end());
+  for (std::uint16_t word : bits) sums.push_back(word);
+  return sums;
+}
+
+}  // namespace
+
+TEST_CASE("bf16: casts round to nearest, ties to even, and keep what is no number") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const Floats x = {1,
+                    1 + 0x1p-8f,
+                    1 + 3 * 0x1p-8f,
+                    1 + 0x1.02p-8f,
+                    -0.0f,
+                    0x1.fep127f,
+                    0x1.ffp127f,
+                    inf,
+                    -inf,
+                    3.4e38f,
+                    0.1f};
+  CHECK(cast(x) == Halves{0x3f80, 0x3f80, 0x3f82, 0x3f81, 0x8000, 0x7f7f, 0x7f80, 0x7f80, 0xff80,
+                          0x7f80, 0x3dcd});
+  CHECK(std::isnan(floats_of(cast({std::nanf("")}))[0]));
+  // More than a vector, and not a multiple of one.
+  const Floats many = fractions(1003, 1);
+  CHECK(cast(many) == halves_of(many));
+}
+
+TEST_CASE("bf16: casts to every other type and back") {
+  CpuRun run;
+  const Halves x = halves_of({-3.5f, 7, 0, 200});
+  for (const auto& [dtype, expected] : {std::pair<DType, Floats>{DType::f32, {-3.5f, 7, 0, 200}},
+                                        {DType::f64, {-3.5f, 7, 0, 200}},
+                                        {DType::i64, {-3, 7, 0, 200}},
+                                        {DType::i32, {-3, 7, 0, 200}}}) {
+    CAPTURE(name(dtype));
+    const Buffer there = run.make({4}, kPlain, dtype);
+    const Buffer back = run.make({4}, kPlain, DType::bf16);
+    run.kernels().cast(run.stream(), 4, put(run, x), there);
+    run.kernels().cast(run.stream(), 4, there, back);
+    CHECK(floats_of(run.memory<std::uint16_t>(back, 4)) == expected);
+  }
+}
+
+TEST_CASE("bf16: loops of batch norm write what those over floats do, rounded") {
+  for (int period : {1, 8, 16}) {
+    for (std::int64_t positions : {1, 7, 600}) {
+      CAPTURE(period, positions);
+      const std::int64_t count = positions * period;
+      const Halves x = halves_of(fractions(count, 1)), dy = halves_of(fractions(count, 2)),
+                   y = halves_of(fractions(count, 4));
+      Halves written;
+      Floats expected;
+      const std::vector<double> sums = batch_norm(cpu::half_loops(), x, dy, y, period, written);
+      CHECK(sums ==
+            batch_norm(cpu::loops(), floats_of(x), floats_of(dy), floats_of(y), period, expected));
+      CHECK(written == halves_of(expected));
+    }
+  }
+}
+
+TEST_CASE("bf16: weights in a layout of their own are f32") {
+  CpuRun run;
+  const Conv2dShape s{1, 32, 4, 4, 32, 3, 3, 1, 1, 1, 1};
+  const Conv2dLayouts layouts = run.kernels().conv2d_layouts(s, DType::bf16);
+  CHECK(layouts.full_weight);
+  if (layouts.weight == kPlain) return;  // a build without a convolution library
+  expect_error(ErrorKind::internal, {"layout_bytes", "are f32, not bf16"},
+               [&] { run.kernels().layout_bytes(layouts.weight, s.weight(), DType::bf16); });
+}
+
+TEST_CASE("bf16: an image has the same bits alone and among others") {
+  // By oneDNN, by Winograd, and through few channels.
+  for (const Conv2dShape& s :
+       {Conv2dShape{8, 64, 32, 32, 64, 1, 1}, Conv2dShape{8, 64, 32, 32, 64, 3, 3, 1, 1, 1, 1},
+        Conv2dShape{8, 3, 20, 20, 32, 7, 7, 2, 2, 3, 3}}) {
+    CAPTURE(s.c, s.r);
+    CpuRun run;
+    auto convolve = [&](std::int64_t images) {
+      Conv2dShape part = s;
+      part.n = images;
+      const Halves x = halves_of(fractions(part.x().count(), 1));
+      const Buffer y = run.make(part.y(), kPlain, DType::bf16);
+      run.kernels().conv2d_forward(run.stream(), part, put(run, x),
+                                   run.put(part.weight(), fractions(part.weight().count(), 2)), {},
+                                   y);
+      return run.memory<std::uint16_t>(y, static_cast<std::size_t>(part.y().count()));
+    };
+    Halves several = convolve(8);
+    const Halves two = convolve(2);
+    several.resize(two.size());
+    CHECK(several == two);
+  }
+}
+
+}  // namespace convoy::testing
