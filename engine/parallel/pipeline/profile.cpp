@@ -32,7 +32,8 @@ Tensor made_up_input(const Network& network, const ProfileOptions& options) {
                                            : Shape{options.images, network.in(), options.image_size,
                                                    options.image_size};
   const std::vector<double> values = RandomStream(0, "profile/x").normal(shape.count());
-  return Tensor::from(values, shape, {options.dtype, options.device});
+  return Tensor::from(values, shape, {parameter_type(options.dtype), options.device})
+      .to(options.dtype);
 }
 
 // Median, phase by phase, of all passes but the first ones.
