@@ -7,6 +7,7 @@
 #include <chrono>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -63,6 +64,8 @@ struct Implementation {
   /// Of values that do not lie where `run` works.
   std::function<void(const float* values, std::int64_t count)> fill;
   std::function<void(float* values, std::int64_t count)> fetch;
+  /// Values lie where those of gradients do: in the communicator's memory, if it has any.
+  bool in_its_memory = false;
 };
 
 /// What one worker does.
@@ -73,7 +76,9 @@ class Worker {
 
   /// All implementations at one size, turn about.
   std::vector<AllReduceBenchRow> measure(std::int64_t bytes, std::int64_t repeats) {
-    values_.resize(static_cast<std::size_t>(bytes) / sizeof(float));
+    count_ = bytes / static_cast<std::int64_t>(sizeof(float));
+    own_.resize(static_cast<std::size_t>(count_));
+    shared_ = communicator_.make_memory(static_cast<std::size_t>(bytes));
     std::vector<std::vector<double>> seconds(implementations_.size());
     for (std::int64_t round = -kWarmUp; round < repeats; ++round) {
       for (std::size_t i = 0; i < implementations_.size(); ++i) {
@@ -91,31 +96,35 @@ class Worker {
  private:
   double time_once(const Implementation& implementation, std::int64_t round) {
     using Clock = std::chrono::steady_clock;
-    const auto count = static_cast<std::int64_t>(values_.size());
+    float* values = values_of(implementation);
     const int rank = communicator_.rank();
-    for (std::int64_t i = 0; i < count; ++i) values_[i] = value_of(i, round, rank);
-    if (implementation.fill) implementation.fill(values_.data(), count);
+    for (std::int64_t i = 0; i < count_; ++i) values[i] = value_of(i, round, rank);
+    if (implementation.fill) implementation.fill(values, count_);
     communicator_.barrier();
     const Clock::time_point start = Clock::now();
-    implementation.run(values_.data(), values_.data(), count, DType::f32, Reduction::sum);
+    implementation.run(values, values, count_, DType::f32, Reduction::sum);
     const std::chrono::duration<double> seconds = Clock::now() - start;
-    if (implementation.fetch) implementation.fetch(values_.data(), count);
-    check(implementation, round);
+    if (implementation.fetch) implementation.fetch(values, count_);
+    check(implementation, values, round);
     return seconds.count();
   }
 
-  void check(const Implementation& implementation, std::int64_t round) const {
-    const auto count = static_cast<std::int64_t>(values_.size());
+  float* values_of(const Implementation& implementation) {
+    const bool shared = implementation.in_its_memory && shared_;
+    return shared ? reinterpret_cast<float*>(shared_.get()) : own_.data();
+  }
+
+  void check(const Implementation& implementation, const float* values, std::int64_t round) const {
     const int ranks = communicator_.size();
     std::int64_t wrong = 0;
-    for (std::int64_t i = 0; i < count; ++i) wrong += values_[i] != sum_of(i, round, ranks);
+    for (std::int64_t i = 0; i < count_; ++i) wrong += values[i] != sum_of(i, round, ranks);
     if (wrong == 0) return;
     std::int64_t first = 0;
-    while (values_[first] == sum_of(first, round, ranks)) ++first;
+    while (values[first] == sum_of(first, round, ranks)) ++first;
     CONVOY_FAIL(communication,
                 "bench allreduce: {}: {} of {} values are wrong on rank {}; value {} is {}, "
                 "expected {}",
-                implementation.name, wrong, count, communicator_.rank(), first, values_[first],
+                implementation.name, wrong, count_, communicator_.rank(), first, values[first],
                 sum_of(first, round, ranks));
   }
 
@@ -139,7 +148,9 @@ class Worker {
 
   HostCommunicator& communicator_;
   const std::vector<Implementation>& implementations_;
-  std::vector<float> values_;
+  std::int64_t count_ = 0;
+  std::vector<float> own_;
+  std::shared_ptr<std::byte> shared_;
 };
 
 /// The first failure of the workers of this process in time; it ends the others.
@@ -169,7 +180,8 @@ std::vector<Implementation> implementations_of(HostCommunicator& communicator,
          communicator.all_reduce_now(in, out, count, dtype, reduction);
        },
        {},
-       {}}};
+       {},
+       true}};
   if (library) found.push_back({"mpi", *library, {}, {}});
   return found;
 }

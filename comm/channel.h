@@ -8,6 +8,7 @@
 
 namespace convoy {
 
+class HostMemory;
 class Waiter;
 
 /// The sender's end. For one thread at a time.
@@ -51,6 +52,10 @@ class Fabric {
   /// The end of the channel of `tag` to or from `peer`, opened on first use; from any thread.
   virtual SendEnd& to(int peer, int tag) = 0;
   virtual ReceiveEnd& from(int peer, int tag) = 0;
+  /// Whether this worker and `peer` read each other's memory() where it lies.
+  virtual bool shares_memory(int peer) const = 0;
+  /// Of this process; shared by its workers.
+  virtual HostMemory& memory() = 0;
 };
 
 }  // namespace convoy

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "comm/check_arguments.h"
+#include "comm/host_memory.h"
 #include "comm/message.h"
 #include "comm/sub_fabric.h"
 
@@ -176,6 +177,15 @@ void ChannelCommunicator::receive_aside(void* values, std::size_t bytes, int pee
                                         const SideWait& wait) {
   Waiter waiter(abort_, options_.board, wait);
   receive_on(waiter, values, bytes, peer, tag);
+}
+
+std::shared_ptr<std::byte> ChannelCommunicator::make_memory(std::size_t bytes) {
+  bool shared = false;
+  for (int peer = 0; peer < size(); ++peer) {
+    shared |= peer != rank() && fabric_->shares_memory(peer);
+  }
+  if (!shared || options_.order != ReduceOrder::ranks) return nullptr;
+  return fabric_->memory().make(bytes);
 }
 
 void ChannelCommunicator::barrier() {

@@ -44,6 +44,8 @@ class ChannelCommunicator final : public HostCommunicator {
                   const SideWait& wait) override;
   void receive_aside(void* values, std::size_t bytes, int peer, int tag,
                      const SideWait& wait) override;
+  /// In rank order only. Null where this rank shares memory with no other.
+  std::shared_ptr<std::byte> make_memory(std::size_t bytes) override;
   ProgressBoard* board() const override { return options_.board; }
   std::shared_ptr<AbortFlag> abort_flag() const override { return abort_; }
   void barrier() override;

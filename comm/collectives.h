@@ -38,6 +38,8 @@ void barrier(Exchange& exchange);
 
 /// One order each; `all_reduce` and `reduce_scatter` choose.
 void all_reduce_in_rank_order(Exchange& exchange, const ReduceCall& call);
+/// Where all ranks read each other's `in` and `out` where they lie; else false, on all ranks.
+bool all_reduce_in_place(Exchange& exchange, const ReduceCall& call);
 void reduce_scatter_in_rank_order(Exchange& exchange, const ReduceCall& call);
 void all_reduce_around_ring(Exchange& exchange, const ReduceCall& call);
 void reduce_scatter_around_ring(Exchange& exchange, const ReduceCall& call);

@@ -3,6 +3,7 @@
 // order; a failure surfaces at the next synchronize() of the stream, or at the call that blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -56,6 +57,10 @@ class Communicator {
   virtual void send(ConstBuffer values, std::int64_t count, int peer, int tag, Stream& stream) = 0;
   /// Queues the receipt of one message. `communication` if its size differs from `count` elements.
   virtual void receive(Buffer values, std::int64_t count, int peer, int tag, Stream& stream) = 0;
+
+  /// Memory of this machine, zeros on a page, that other ranks of the host read where it lies: sums
+  /// of such values need fewer copies. Null where it brings nothing. The bits are the same.
+  virtual std::shared_ptr<std::byte> make_memory(std::size_t /*bytes*/) { return nullptr; }
 
   /// Blocks the calling thread until all ranks are here.
   virtual void barrier() = 0;

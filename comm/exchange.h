@@ -40,6 +40,7 @@ class Exchange {
   int rank() const { return channels_.fabric().rank(); }
   int size() const { return channels_.fabric().size(); }
   std::size_t piece_bytes() const { return channels_.fabric().piece_bytes(); }
+  Fabric& fabric() const { return channels_.fabric(); }
   /// The rank `step` places after this one, around the ring.
   int after(int step) const { return (rank() + step) % size(); }
   int before(int step) const { return (rank() + size() - step) % size(); }

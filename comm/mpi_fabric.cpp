@@ -54,6 +54,12 @@ class MpiFabric final : public Fabric {
     return *end;
   }
 
+  bool shares_memory(int peer) const override {
+    const int process = links_->layout.process_of(peer);
+    return process == links_->process || links_->shares_memory[process];
+  }
+  HostMemory& memory() override { return local_->memory(); }
+
  private:
   int local_rank(int rank) const { return rank - links_->layout.first[links_->process]; }
   bool shared(int process, int tag) const { return tag < 0 && links_->shares_memory[process]; }

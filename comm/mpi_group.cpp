@@ -12,7 +12,7 @@
 #include "comm/mpi_fabric.h"
 #include "comm/mpi_meeting.h"
 #include "comm/mpi_session.h"
-#include "comm/mpi_shared_memory.h"
+#include "comm/shared_memory.h"
 
 namespace convoy {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "comm/memory_ring.h"
 #include "comm/mpi_channel.h"
-#include "comm/mpi_shared_memory.h"
+#include "comm/shared_memory.h"
 
 namespace convoy {
 

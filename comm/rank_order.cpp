@@ -122,6 +122,7 @@ bool takes_one_hop(const Exchange& exchange, const ReduceCall& call) {
 void all_reduce_in_rank_order(Exchange& exchange, const ReduceCall& call) {
   if (call.count == 0) return;
   if (takes_one_hop(exchange, call)) return all_reduce_in_one_hop(exchange, call);
+  if (all_reduce_in_place(exchange, call)) return;
   RankOrder work(exchange, call);
   const std::int64_t rounds = work.rounds();
   work.send_values(0);

@@ -20,6 +20,8 @@ class SubFabric final : public Fabric {
   std::size_t piece_bytes() const override { return whole_->piece_bytes(); }
   SendEnd& to(int peer, int tag) override;
   ReceiveEnd& from(int peer, int tag) override;
+  bool shares_memory(int peer) const override { return whole_->shares_memory(members_[peer]); }
+  HostMemory& memory() override { return whole_->memory(); }
 
  private:
   int tag_in_whole(int tag) const;

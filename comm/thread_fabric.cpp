@@ -5,6 +5,7 @@
 #include <mutex>
 #include <new>
 
+#include "comm/host_memory.h"
 #include "kernels/base/error.h"
 
 namespace convoy {
@@ -47,6 +48,7 @@ class Hub {
  public:
   explicit Hub(const RingShape& shape) : shape_(shape) {}
   const RingShape& shape() const { return shape_; }
+  HostMemory& memory() { return memory_; }
   ThreadChannel& open(const Route& route) {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto& channel = channels_[route];
@@ -56,6 +58,7 @@ class Hub {
 
  private:
   const RingShape shape_;
+  HostMemory memory_;
   std::mutex mutex_;
   std::map<Route, std::unique_ptr<ThreadChannel>> channels_;
 };
@@ -71,6 +74,8 @@ class ThreadFabric final : public Fabric {
   std::size_t piece_bytes() const override { return hub_->shape().slot_bytes; }
   SendEnd& to(int peer, int tag) override { return hub_->open({rank_, peer, tag}).send; }
   ReceiveEnd& from(int peer, int tag) override { return hub_->open({peer, rank_, tag}).receive; }
+  bool shares_memory(int) const override { return true; }
+  HostMemory& memory() override { return hub_->memory(); }
 
  private:
   std::shared_ptr<Hub> hub_;

@@ -32,9 +32,23 @@ Bucket::Bucket(const TensorOptions& options, std::vector<Slot> slots, std::int64
   count_ += tail_;
 }
 
+void Bucket::set_memory(std::shared_ptr<std::byte> memory) {
+  given_ = std::make_shared<Storage>(options_.device, std::move(memory), bytes());
+}
+
+// What was given, unless gradients of an earlier window are still there.
+Tensor Bucket::take_memory() const {
+  if (given_.use_count() != 1) return Tensor::empty({count_}, options_);
+  auto impl = std::make_shared<Tensor::Impl>();
+  impl->storage = given_;
+  impl->shape = Shape{count_};
+  impl->dtype = options_.dtype;
+  return Tensor(std::move(impl));
+}
+
 // Zero between the slots, so that sums there are harmless.
 void Bucket::allocate() {
-  memory_ = Tensor::empty({count_}, options_);
+  memory_ = take_memory();
   for (const Slot& slot : slots_) {
     const std::int64_t gap = aligned(slot.count, options_.dtype) - slot.count;
     if (gap > 0) part(slot.offset + slot.count, {gap}, kPlain).zero_();

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/tensor/storage.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/base/stream.h"
 
 namespace convoy {
 
-/// Not thread-safe. Its memory is taken anew for each window and goes over to the gradients.
+/// Not thread-safe. Its memory goes over to the gradients of a window: the next one takes the same,
+/// where it was given some and none of those gradients lives any more, or else other.
 class Bucket {
  public:
   /// A gradient's place.
@@ -25,6 +27,10 @@ class Bucket {
   };
 
   Bucket(const TensorOptions& options, std::vector<Slot> slots, std::int64_t tail);
+
+  /// Memory for it, bytes() of it; without any it takes the device's.
+  void set_memory(std::shared_ptr<std::byte> memory);
+  std::size_t bytes() const { return static_cast<std::size_t>(count_) * size_of(options_.dtype); }
 
   const std::vector<Slot>& slots() const { return slots_; }
   /// Queues slot = gradient * factor on the current stream of the device, and returns the slot as
@@ -44,6 +50,7 @@ class Bucket {
   void release();
 
  private:
+  Tensor take_memory() const;
   void allocate();
   Tensor part(std::int64_t offset, const Shape& shape, LayoutId layout) const;
 
@@ -52,6 +59,7 @@ class Bucket {
   std::int64_t tail_offset_ = 0;
   std::int64_t tail_ = 0;
   std::int64_t count_ = 0;
+  std::shared_ptr<Storage> given_;
   Tensor memory_;
   std::size_t collected_ = 0;
 };

@@ -13,6 +13,10 @@ std::vector<std::int64_t> bytes_of_all(const NamedTensors& parameters) {
   return bytes;
 }
 
+std::size_t whole_lines(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
 }  // namespace
 
 ReduceLane::ReduceLane(NamedTensors parameters, std::unique_ptr<Communicator> communicator,
@@ -37,6 +41,20 @@ void ReduceLane::set_layouts(const std::vector<LayoutId>& layouts) {
     }
     const bool last = buckets_.size() + 1 == plan_.size();
     buckets_.emplace_back(options_, std::move(slots), last ? std::ssize(parameters_) : 0);
+  }
+  if (!is_gpu(options_.device)) give_memory();
+}
+
+// Where other ranks of the host read gradients as they lie.
+void ReduceLane::give_memory() {
+  std::size_t bytes = 0;
+  for (const Bucket& bucket : buckets_) bytes += whole_lines(bucket.bytes());
+  const std::shared_ptr<std::byte> memory = communicator_->make_memory(bytes);
+  if (!memory) return;
+  std::byte* place = memory.get();
+  for (Bucket& bucket : buckets_) {
+    bucket.set_memory({memory, place});
+    place += whole_lines(bucket.bytes());
   }
 }
 

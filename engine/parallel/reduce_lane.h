@@ -65,6 +65,7 @@ class ReduceLane {
   const Bucket::Slot& slot_of(std::size_t member) const {
     return buckets_[places_[member].bucket].slots()[places_[member].slot];
   }
+  void give_memory();
   void take(std::size_t member, Tensor gradient, bool present);
   void send_full_buckets();
   void send(Bucket& bucket);

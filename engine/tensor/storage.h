@@ -30,13 +30,18 @@ class Storage {
  public:
   /// `bytes` of `device`, for work of its current stream; not initialised.
   Storage(const Device& device, std::size_t bytes);
+  /// Over `memory`, which it keeps: the host's, for a device whose values lie there.
+  Storage(const Device& device, std::shared_ptr<std::byte> memory, std::size_t bytes);
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
   /// No memory at all: data() is null for good. Does not open the device.
   explicit Storage(const Device& device) : device_(device) {}
 
   const Device& device() const { return device_; }
-  std::byte* data() const { return static_cast<std::byte*>(block_.data()); }
+  std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  bool is_allocated() const { return block_.data() != nullptr; }
+  bool is_allocated() const { return data_ != nullptr; }
 
   /// Writes so far: a tensor saved for backward checks that it is unchanged.
   std::uint64_t version() const { return version_; }
@@ -53,7 +58,9 @@ class Storage {
  private:
   Device device_;
   std::size_t bytes_ = 0;
-  MemoryPool::Block block_;
+  MemoryPool::Block block_;            // or
+  std::shared_ptr<std::byte> memory_;  // of somebody else
+  std::byte* data_ = nullptr;
   std::uint64_t version_ = 0;
   std::vector<Event> readers_;
   std::shared_ptr<const Remake> remake_;

@@ -219,15 +219,17 @@ void MeasuredCosts::measure_all_reduce() {
   double small = 0, large = 0;
   run_at_once(static_cast<std::size_t>(group.local_workers()), [&](std::size_t local) {
     HostCommunicator& worker = group.worker(static_cast<int>(local));
-    std::vector<float> values(kLargeReduce / sizeof(float), 0);
+    // Where gradients lie.
+    const std::shared_ptr<std::byte> memory = worker.make_memory(kLargeReduce);
+    std::vector<std::byte> own(memory ? 0 : kLargeReduce);
+    std::byte* values = memory ? memory.get() : own.data();
     for (const std::int64_t bytes : {kSmallReduce, kLargeReduce}) {
       std::vector<double> seconds;
       for (int i = 0; i <= kReduceRepeats; ++i) {
         worker.barrier();
         const Clock::time_point start = Clock::now();
-        worker.all_reduce_now(values.data(), values.data(),
-                              bytes / static_cast<std::int64_t>(sizeof(float)), DType::f32,
-                              Reduction::sum);
+        worker.all_reduce_now(values, values, bytes / static_cast<std::int64_t>(sizeof(float)),
+                              DType::f32, Reduction::sum);
         if (i > 0) seconds.push_back(seconds_since(start));
       }
       if (local == 0) (bytes == kSmallReduce ? small : large) = median(seconds);

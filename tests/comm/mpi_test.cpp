@@ -1,5 +1,6 @@
 // Run by mpirun with 2, 3 and 4 processes (mpi_run.py): every process runs the same cases in the
 // same order.
+#include <algorithm>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -69,6 +70,16 @@ std::int64_t wrong_sums(const std::vector<float>& sums, int ranks) {
   return wrong;
 }
 
+/// Of values that the other workers of the host may read where they lie.
+std::vector<float> sums_in_its_memory(HostCommunicator& worker, std::int64_t count) {
+  std::vector<float> values = values_of(worker.rank(), count);
+  const auto memory = worker.make_memory(values.size() * sizeof(float) + 1);
+  float* place = memory ? reinterpret_cast<float*>(memory.get()) : values.data();
+  if (memory) std::copy(values.begin(), values.end(), place);
+  worker.all_reduce_now(place, place, count, DType::f32, Reduction::sum);
+  return {place, place + count};
+}
+
 /// Checks every collective by closed forms; false if a value is wrong. Catch's macros are for one
 /// thread at a time.
 bool collectives_are_right(HostCommunicator& worker) {
@@ -78,6 +89,7 @@ bool collectives_are_right(HostCommunicator& worker) {
     std::vector<float> values = values_of(worker.rank(), count);
     worker.all_reduce_now(values.data(), values.data(), count, DType::f32, Reduction::sum);
     wrong += wrong_sums(values, n);
+    wrong += wrong_sums(sums_in_its_memory(worker, count), n);
   }
   std::vector<std::int64_t> gathered(static_cast<std::size_t>(n));
   const std::int64_t mine = 10 + worker.rank();

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -57,6 +58,49 @@ TEST_CASE("sums are made in rank order, whatever the count: the same bits on all
     notes.expect(same_bits(values, expected), fmt::format("rank {}", rank.rank()));
   });
   INFO("ranks: " << n << ", count: " << count);
+  CHECK(notes.text() == kNothing);
+}
+
+TEST_CASE("values that the ranks read where they lie are summed to the same bits") {
+  const int n = GENERATE(2, 3, 5);
+  const std::int64_t count = GENERATE(20000, 100003);
+  const bool in_place = GENERATE(true, false);
+  const bool one_elsewhere = GENERATE(false, true);  // then nobody reads where they lie
+  const std::vector<float> expected = sum_by_hand(n, count);
+  const auto bytes = static_cast<std::size_t>(count) * sizeof(float);
+  Notes notes;
+  run_ranks(n, {}, [&](HostCommunicator& rank) {
+    const std::vector<float> own = awkward(rank.rank(), count);
+    for (int round = 0; round < 3; ++round) {  // in other memory each time
+      const auto memory = rank.make_memory(3 * bytes);
+      auto* in = reinterpret_cast<float*>(memory.get() + bytes);
+      std::copy(own.begin(), own.end(), in);
+      float* out = in_place ? in : in + count;
+      std::vector<float> elsewhere(count);
+      if (one_elsewhere && rank.rank() == 1 && !in_place) out = elsewhere.data();
+      if (one_elsewhere && rank.rank() == 1 && in_place) {
+        elsewhere = own;
+        in = out = elsewhere.data();
+      }
+      rank.all_reduce_now(in, out, count, DType::f32, Reduction::sum);
+      notes.expect(same_bits({out, out + count}, expected), fmt::format("rank {}", rank.rank()));
+      // Nobody may read them any more.
+      std::fill(in, in + count, -1.0f);
+      std::fill(out, out + count, -1.0f);
+    }
+  });
+  INFO("ranks: " << n << ", count: " << count << ", in place: " << in_place
+                 << ", one elsewhere: " << one_elsewhere);
+  CHECK(notes.text() == kNothing);
+}
+
+TEST_CASE("a communicator makes no memory where nobody would read it") {
+  run_ranks(1, {}, [](HostCommunicator& rank) { CHECK(rank.make_memory(64) == nullptr); });
+  ThreadOptions ring;
+  ring.order = ReduceOrder::ring;
+  Notes notes;
+  run_ranks(2, ring,
+            [&](HostCommunicator& rank) { notes.expect(!rank.make_memory(64), "memory"); });
   CHECK(notes.text() == kNothing);
 }
 

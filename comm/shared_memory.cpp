@@ -1,4 +1,4 @@
-#include "comm/mpi_shared_memory.h"
+#include "comm/shared_memory.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -34,6 +34,7 @@ SharedMemory::SharedMemory(int descriptor, std::size_t bytes)
 }
 
 SharedMemory::~SharedMemory() {
+  if (data_ && made_here_) tail().closed.store(1, std::memory_order_release);
   if (data_) munmap(data_, bytes_);
   close_descriptor();
 }
@@ -41,8 +42,13 @@ SharedMemory::~SharedMemory() {
 SharedMemory::SharedMemory(SharedMemory&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)),
       bytes_(other.bytes_),
+      made_here_(other.made_here_),
       descriptor_(std::exchange(other.descriptor_, -1)),
       address_(other.address_) {}
+
+std::size_t SharedMemory::bytes() const {
+  return bytes_ - kTailBytes;
+}
 
 SharedMemory::Tail& SharedMemory::tail() const {
   static_assert(sizeof(Tail) <= kTailBytes);
@@ -55,7 +61,7 @@ void SharedMemory::close_descriptor() {
 }
 
 SharedMemory SharedMemory::make(std::size_t bytes) {
-  const int descriptor = memfd_create("convoy-ring", MFD_CLOEXEC);
+  const int descriptor = memfd_create("convoy", MFD_CLOEXEC);
   if (descriptor < 0) CONVOY_FAIL(resource, "shared memory: {}", std::strerror(errno));
   if (ftruncate(descriptor, static_cast<off_t>(with_tail(bytes))) != 0) {
     const int cause = errno;
@@ -67,6 +73,7 @@ SharedMemory SharedMemory::make(std::size_t bytes) {
     CONVOY_FAIL(resource, "shared memory of {} bytes: {}", bytes, std::strerror(errno));
   memory.address_ = {getpid(), descriptor, random_token()};
   memory.tail().token = memory.address_.token;
+  memory.made_here_ = true;
   return memory;
 }
 
