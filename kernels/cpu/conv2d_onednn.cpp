@@ -8,18 +8,15 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_context.h"
 #include "kernels/cpu/checks.h"
+#include "kernels/cpu/conv2d_onednn.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/onednn.h"
 #include "kernels/cpu/staging.h"
-#include "kernels/cpu/winograd.h"
 
 namespace convoy::cpu {
 namespace {
 
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
-
-using Kind = ConvPass;
 
 // A first convolution reads its few channels plain: in blocks most of the work would be padding.
 constexpr std::int64_t kFewChannels = 8;
@@ -128,12 +125,7 @@ auto best_of(const char* kernel, const std::vector<Descs>& all, const Make& make
   return best;
 }
 
-struct Job {
-  const char* kernel;
-  Kind kind;
-  const Conv2dShape& shape;
-  ConstBuffer x, w, bias, y;  // the outputs too, as far as layouts matter
-};
+using Job = ConvJob;
 
 Desc bias_desc(const Job& job) {
   return job.bias ? plain_desc({job.shape.k}) : Desc();
@@ -187,14 +179,14 @@ std::shared_ptr<const Program> make_program(const Job& job, int threads) {
   const int w = program->external(given.w);
   const int b = job.bias ? program->external(bias_desc(job)) : -1;
   const int y = program->external(given.y);
-  switch (job.kind) {
-    case Kind::forward:
+  switch (job.pass) {
+    case ConvPass::forward:
       add_forward(job, all, *program, x, w, b, y);
       break;
-    case Kind::input_gradient:
+    case ConvPass::input_gradient:
       add_input_gradient(job, all, *program, x, w, y);
       break;
-    case Kind::weight_gradient:
+    case ConvPass::weight_gradient:
       add_weight_gradient(job, all, *program, x, w, b, y);
       break;
   }
@@ -231,11 +223,11 @@ std::optional<WinogradWeights> strides_of(const Desc& desc, std::int64_t block) 
 
 /// Queues the job for our own loops, if they are faster and know the weights' layout.
 bool submit_to_winograd(Stream& stream, const Job& job) {
-  if (job.bias || !winograd_pays(job.shape, job.kind, isa())) return false;
+  if (job.bias || !winograd_pays(job.shape, job.pass, isa())) return false;
   auto weights = strides_of(weight_desc_of(job.shape, job.w.layout), isa().block);
   if (!weights) return false;
   weights->data = static_cast<float*>(const_cast<void*>(job.w.data));
-  submit_winograd(stream, job.shape, job.kind, job.x, *weights, job.y);
+  submit_winograd(stream, job.shape, job.pass, job.x, *weights, job.y);
   return true;
 }
 
@@ -245,18 +237,19 @@ void check(const Stream& stream, const Job& job) {
   if (job.w.layout >= kFirstWeightLayout) require_f32(job.kernel, stream, {job.w});
 }
 
-// Operands in bf16 go through scratch memory as floats.
+// Operands in bf16, but x and y, go through scratch memory as floats.
 void submit_in_floats(Stream& stream, const Job& job, std::shared_ptr<const Program> program) {
   const Conv2dShape& s = job.shape;
   const Shape channels = {s.k};
   Staging staging(stream, Staging::kAsItLies,
                   {{s.x(), job.x}, {s.weight(), job.w}, {channels, job.bias}, {s.y(), job.y}},
                   program->scratch_bytes());
-  const bool to_weights = job.kind == Kind::weight_gradient;
-  std::vector<void*> externals = {staging.operand(s.x(), job.x, job.kind == Kind::input_gradient),
-                                  staging.operand(s.weight(), job.w, to_weights)};
+  const bool to_weights = job.pass == ConvPass::weight_gradient;
+  std::vector<void*> externals = {
+      staging.operand(s.x(), job.x, job.pass == ConvPass::input_gradient),
+      staging.operand(s.weight(), job.w, to_weights)};
   if (job.bias) externals.push_back(staging.operand(channels, job.bias, to_weights));
-  externals.push_back(staging.operand(s.y(), job.y, job.kind == Kind::forward));
+  externals.push_back(staging.operand(s.y(), job.y, job.pass == ConvPass::forward));
   submit(stream, job.kernel, std::move(program), std::move(externals), staging.own());
   staging.finish();
 }
@@ -264,16 +257,11 @@ void submit_in_floats(Stream& stream, const Job& job, std::shared_ptr<const Prog
 void submit_job(Stream& stream, const Job& job) {
   check(stream, job);
   if (submit_to_winograd(stream, job)) return;
-  // The process's, like the engine: the primitives of all devices.
-  static auto* programs = new Cache<std::shared_ptr<const Program>>;
-  const int threads = threads_of(stream);
-  std::shared_ptr<const Program> program;
-  guarded(job.kernel, [&] {
-    program = programs->get(key_of(job.shape, job.kind, job.x.layout, job.w.layout, job.y.layout,
-                                   bool(job.bias), threads),
-                            [&] { return make_program(job, threads); });
-  });
-  submit_in_floats(stream, job, std::move(program));
+  if (job.x.dtype == DType::bf16 && job.y.dtype == DType::bf16 && job.shape.n > 0) {
+    submit_pieces(stream, job);
+  } else {
+    submit_in_floats(stream, job, conv_program(job, threads_of(stream)));
+  }
 }
 
 Conv2dLayouts ask_layouts(const Conv2dShape& s) {
@@ -290,6 +278,18 @@ Conv2dLayouts ask_layouts(const Conv2dShape& s) {
 
 }  // namespace
 
+std::shared_ptr<const Program> conv_program(const ConvJob& job, int threads) {
+  // The process's, like the engine: the primitives of all devices.
+  static auto* programs = new Cache<std::shared_ptr<const Program>>;
+  std::shared_ptr<const Program> program;
+  guarded(job.kernel, [&] {
+    program = programs->get(key_of(job.shape, job.pass, job.x.layout, job.w.layout, job.y.layout,
+                                   bool(job.bias), threads),
+                            [&] { return make_program(job, threads); });
+  });
+  return program;
+}
+
 Conv2dLayouts conv2d_layouts(const Conv2dShape& shape, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::bf16) return {};
   static auto* known = new Cache<Conv2dLayouts>;
@@ -302,17 +302,17 @@ Conv2dLayouts conv2d_layouts(const Conv2dShape& shape, DType dtype) {
 
 void conv2d_forward(Stream& stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer w,
                     ConstBuffer b, Buffer y) {
-  submit_job(stream, {"conv2d_forward", Kind::forward, shape, x, w, b, y});
+  submit_job(stream, {"conv2d_forward", ConvPass::forward, shape, x, w, b, y});
 }
 
 void conv2d_input_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer dy, ConstBuffer w,
                            Buffer dx) {
-  submit_job(stream, {"conv2d_input_gradient", Kind::input_gradient, shape, dx, w, {}, dy});
+  submit_job(stream, {"conv2d_input_gradient", ConvPass::input_gradient, shape, dx, w, {}, dy});
 }
 
 void conv2d_weight_gradient(Stream& stream, const Conv2dShape& shape, ConstBuffer x, ConstBuffer dy,
                             Buffer dw, Buffer db) {
-  submit_job(stream, {"conv2d_weight_gradient", Kind::weight_gradient, shape, x, dw, db, dy});
+  submit_job(stream, {"conv2d_weight_gradient", ConvPass::weight_gradient, shape, x, dw, db, dy});
 }
 
 }  // namespace convoy::cpu

@@ -1,6 +1,6 @@
 // Batch norm of a run of floats or bfloat16, for the files that say which. Each function reads its
 // inputs once from memory; sums are taken in double, in 16 lanes that are folded to channels at the
-// end.
+// end. What is read as bfloat16 is summed in float first, over a few rows.
 #pragma once
 
 #include "kernels/cpu/vector/lanes.h"
@@ -21,7 +21,27 @@ struct Sums {
     first.v[i] += a;
     second.v[i] += b;
   }
+  void add(const Row& a, const Row& b) {
+    const WideRow wide_a = widen(a), wide_b = widen(b);
+    for (int i = 0; i < kWides; ++i) add(i, wide_a.v[i], wide_b.v[i]);
+  }
 };
+
+// Rows of bfloat16 whose sums are taken in float.
+constexpr std::int64_t kFloatRows = 16;
+
+// Sums over rows of what `each(row, first, second)` adds to two rows of floats.
+template <class Each>
+CONVOY_INLINE Sums sums_in_floats(std::int64_t rows, const Each& each) {
+  Sums sums;
+  for (std::int64_t begin = 0; begin < rows; begin += kFloatRows) {
+    const std::int64_t end = begin + kFloatRows < rows ? begin + kFloatRows : rows;
+    Row first = {}, second = {};
+    for (std::int64_t r = begin; r < end; ++r) each(r, first, second);
+    sums.add(first, second);
+  }
+  return sums;
+}
 
 // sums[l % period] += row[l], in lane order.
 void fold(const WideRow& row, int period, double* sums) {
@@ -39,12 +59,32 @@ WideRow lanes_of(const double* values, int period) {
   return row;
 }
 
+#if defined(__AVX512BF16__)
+// 16 lanes of floats near what has `period` values.
+Row near_lanes_of(const double* values, int period) {
+  float lanes[kRowLanes];
+  for (int l = 0; l < kRowLanes; ++l) lanes[l] = static_cast<float>(values[l % period]);
+  return load(lanes);
+}
+
+Sums deviations(const std::uint16_t* x, std::int64_t rows, const double* shift, int period) {
+  const Row about = near_lanes_of(shift, period);  // which are bfloat16
+  return sums_in_floats(rows, [&](std::int64_t r, Row& first, Row& second) {
+    __builtin_prefetch(x + r * kRowLanes + kAhead<std::uint16_t>);
+    const Row d = load(x + r * kRowLanes) - about;
+    first = first + d;
+    second = second + d * d;
+  });
+}
+#endif
+
 // Sums of x - shift and of its square.
-template <class T>
-Sums deviations(const T* x, std::int64_t rows, const WideRow& shift) {
+[[maybe_unused]] Sums deviations(const float* x, std::int64_t rows, const double* values,
+                                 int period) {
+  const WideRow shift = lanes_of(values, period);
   Sums sums;
   for (std::int64_t r = 0; r < rows; ++r, x += kRowLanes) {
-    __builtin_prefetch(x + kAhead<T>);
+    __builtin_prefetch(x + kAhead<float>);
     const WideRow row = widen(x);
     for (int i = 0; i < kWides; ++i) {
       const Wide d = row.v[i] - shift.v[i];
@@ -115,15 +155,32 @@ struct Passed {
   }
 };
 
-// Sums of dz and of dz * (x - mean).
-template <Relu kRelu, class T>
-void reduce(const T* x, const Passed<kRelu, T>& passed, std::int64_t count, int period,
-            const double* mean, double* sum_dz, double* sum_dz_x) {
+#if defined(__AVX512BF16__)
+template <Relu kRelu>
+Sums reduce_rows(const std::uint16_t* x, const Passed<kRelu, std::uint16_t>& passed,
+                 std::int64_t rows, int period, const double* mean) {
+  const Row near = near_lanes_of(mean, period);
+  Sums sums = sums_in_floats(rows, [&](std::int64_t r, Row& first, Row& second) {
+    __builtin_prefetch(x + r * kRowLanes + kAhead<std::uint16_t>);
+    passed.prefetch(r * kRowLanes);
+    const Row dz = passed.row(r);
+    first = first + dz;
+    second = second + dz * (load(x + r * kRowLanes) - near);
+  });
+  // What the floats left out of the means.
+  const WideRow means = lanes_of(mean, period), floats = widen(near);
+  for (int i = 0; i < kWides; ++i) sums.second.v[i] -= sums.first.v[i] * (means.v[i] - floats.v[i]);
+  return sums;
+}
+#endif
+
+template <Relu kRelu>
+Sums reduce_rows(const float* x, const Passed<kRelu, float>& passed, std::int64_t rows, int period,
+                 const double* mean) {
   const WideRow means = lanes_of(mean, period);
-  const std::int64_t rows = count / kRowLanes;
   Sums sums;
   for (std::int64_t r = 0; r < rows; ++r) {
-    __builtin_prefetch(x + r * kRowLanes + kAhead<T>);
+    __builtin_prefetch(x + r * kRowLanes + kAhead<float>);
     passed.prefetch(r * kRowLanes);
     for (int i = 0; i < kWides; ++i) {
       const std::int64_t at = r * kRowLanes + i * kHalfLanes;
@@ -131,6 +188,15 @@ void reduce(const T* x, const Passed<kRelu, T>& passed, std::int64_t count, int 
       sums.add(i, dz, dz * (widen(load_half(x + at)) - means.v[i]));
     }
   }
+  return sums;
+}
+
+// Sums of dz and of dz * (x - mean).
+template <Relu kRelu, class T>
+void reduce(const T* x, const Passed<kRelu, T>& passed, std::int64_t count, int period,
+            const double* mean, double* sum_dz, double* sum_dz_x) {
+  const std::int64_t rows = count / kRowLanes;
+  const Sums sums = reduce_rows(x, passed, rows, period, mean);
   fold(sums.first, period, sum_dz);
   fold(sums.second, period, sum_dz_x);
   for (std::int64_t i = rows * kRowLanes; i < count; ++i) {
@@ -189,7 +255,7 @@ void statistics_of(const T* x, std::int64_t count, int period, double* mean, dou
   double shift[kRowLanes] = {}, first[kRowLanes] = {}, second[kRowLanes] = {};
   for (int c = 0; c < period; ++c) shift[c] = static_cast<double>(to_float(x[c]));
   const std::int64_t rows = count / kRowLanes;
-  const Sums sums = deviations(x, rows, lanes_of(shift, period));
+  const Sums sums = deviations(x, rows, shift, period);
   fold(sums.first, period, first);
   fold(sums.second, period, second);
   for (std::int64_t i = rows * kRowLanes; i < count; ++i) {

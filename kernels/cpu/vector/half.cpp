@@ -10,13 +10,21 @@ CONVOY_BLOCK_LOOPS(Half16)
 
 void widen(std::int64_t count, const Half16* x, float* y) {
   std::int64_t i = 0;
-  for (; i + kRowLanes <= count; i += kRowLanes) store(y + i, load(x + i));
+  for (; i + 2 * kRowLanes <= count; i += 2 * kRowLanes) {
+    __builtin_prefetch(x + i + kAhead<Half16>);
+    store(y + i, load(x + i));
+    store(y + i + kRowLanes, load(x + i + kRowLanes));
+  }
   for (; i < count; ++i) y[i] = to_float(x[i]);
 }
 
 void narrow(std::int64_t count, const float* x, Half16* y) {
   std::int64_t i = 0;
-  for (; i + kRowLanes <= count; i += kRowLanes) store(y + i, load(x + i));
+  for (; i + 2 * kRowLanes <= count; i += 2 * kRowLanes) {
+    __builtin_prefetch(y + i + kAhead<Half16>, 1);
+    store(y + i, load(x + i));
+    store(y + i + kRowLanes, load(x + i + kRowLanes));
+  }
   for (; i < count; ++i) store(y + i, x[i]);
 }
 

@@ -24,8 +24,6 @@ typedef float Half __attribute__((vector_size(2 * CONVOY_LANES)));
 typedef double Wide __attribute__((vector_size(4 * CONVOY_LANES)));
 typedef int VectorInts __attribute__((vector_size(4 * CONVOY_LANES)));
 typedef int HalfInts __attribute__((vector_size(2 * CONVOY_LANES)));
-typedef std::uint16_t VectorShorts __attribute__((vector_size(2 * CONVOY_LANES)));
-typedef std::uint16_t HalfShorts __attribute__((vector_size(CONVOY_LANES)));
 inline constexpr int kHalfLanes = CONVOY_LANES / 2;
 inline constexpr int kWides = kRowLanes / kHalfLanes;
 
@@ -134,13 +132,24 @@ CONVOY_INLINE Half keep(unsigned bits, const Half& values) {
 }
 
 CONVOY_INLINE Wide widen(const Half& half) {
+#if defined(__AVX512F__)
+  // Of a conversion between vectors of different size the compiler makes two.
+  return (Wide)_mm512_maskz_cvtps_pd(0xff, (__m256)half);
+#else
   return __builtin_convertvector(half, Wide);
+#endif
 }
 
 CONVOY_INLINE WideRow widen(const float* p) {
   WideRow row;
   for (int i = 0; i < kWides; ++i) row.v[i] = widen(load_half(p + i * kHalfLanes));
   return row;
+}
+
+CONVOY_INLINE WideRow widen(const Row& row) {
+  float lanes[kRowLanes];
+  store(lanes, row);
+  return widen(lanes);
 }
 
 CONVOY_INLINE float to_float(float x) {
@@ -165,9 +174,10 @@ CONVOY_INLINE void store(std::uint16_t* p, float x) {
 }
 
 CONVOY_INLINE Row load(const std::uint16_t* p) {
-  VectorShorts half;
+  __m256i half;
   __builtin_memcpy(&half, p, sizeof half);
-  return {{(Vector)(__builtin_convertvector(half, VectorInts) << 16)}};
+  const auto words = (VectorInts)_mm512_maskz_cvtepu16_epi32(0xffff, half);
+  return {{(Vector)(words << 16)}};
 }
 
 CONVOY_INLINE void store(std::uint16_t* p, const Row& row) {
@@ -175,17 +185,6 @@ CONVOY_INLINE void store(std::uint16_t* p, const Row& row) {
   __builtin_memcpy(p, &half, sizeof half);
 }
 
-CONVOY_INLINE Half load_half(const std::uint16_t* p) {
-  HalfShorts half;
-  __builtin_memcpy(&half, p, sizeof half);
-  return (Half)(__builtin_convertvector(half, HalfInts) << 16);
-}
-
-CONVOY_INLINE WideRow widen(const std::uint16_t* p) {
-  WideRow row;
-  for (int i = 0; i < kWides; ++i) row.v[i] = widen(load_half(p + i * kHalfLanes));
-  return row;
-}
 #endif
 
 }  // namespace

@@ -69,6 +69,58 @@ std::vector<double> batch_norm(const Loops& loops, const std::vector<T>& x,
   return sums;
 }
 
+/// Sets the threads of cpu:0 while it lives.
+class ThreadsOf {
+ public:
+  explicit ThreadsOf(int threads) : outer_(context("cpu:0").threads()) {
+    context("cpu:0").set_threads(threads);
+  }
+  ~ThreadsOf() { context("cpu:0").set_threads(outer_); }
+  ThreadsOf(const ThreadsOf&) = delete;
+  ThreadsOf& operator=(const ThreadsOf&) = delete;
+
+ private:
+  int outer_;
+};
+
+/// y, dx, dw and db of a convolution in the layouts that it likes, from operands that bf16 holds.
+std::vector<Floats> passes(const Conv2dShape& s, DType dtype) {
+  CpuRun run;
+  const Conv2dLayouts layouts = run.kernels().conv2d_layouts(s, dtype);
+  auto values = [&](const Shape& shape, LayoutId layout, int seed) {
+    const Buffer plain = run.make(shape, kPlain, dtype), there = run.make(shape, layout, dtype);
+    const Floats x = floats_of(halves_of(fractions(shape.count(), seed)));
+    run.kernels().cast(run.stream(), shape.count(), run.put(shape, x), plain);
+    run.kernels().reorder(run.stream(), shape, plain, there);
+    return there;
+  };
+  auto read = [&](const Shape& shape, ConstBuffer x) {
+    const Buffer plain = run.make(shape, kPlain, x.dtype), floats = run.make(shape);
+    run.kernels().reorder(run.stream(), shape, x, plain);
+    run.kernels().cast(run.stream(), shape.count(), plain, floats);
+    return run.values(shape, floats);
+  };
+  const Buffer x = values(s.x(), layouts.x, 1), dy = values(s.y(), layouts.y, 2);
+  const Buffer w = run.put(s.weight(), fractions(s.weight().count(), 3), layouts.weight);
+  const Buffer y = run.make(s.y(), layouts.y, dtype), dx = run.make(s.x(), layouts.x, dtype);
+  const Buffer dw = run.make(s.weight(), layouts.weight), db = run.make({s.k});
+  const Buffer b = run.put({s.k}, fractions(s.k, 4));
+  run.kernels().conv2d_forward(run.stream(), s, x, w, b, y);
+  run.kernels().conv2d_input_gradient(run.stream(), s, dy, w, dx);
+  run.kernels().conv2d_weight_gradient(run.stream(), s, x, dy, dw, db);
+  return {read(s.y(), y), read(s.x(), dx), read(s.weight(), dw), read({s.k}, db)};
+}
+
+/// The norm of the difference over the norm.
+double distance(const Floats& a, const Floats& b) {
+  double difference = 0, norm = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(static_cast<double>(a[i]) - static_cast<double>(b[i]), 2);
+    norm += std::pow(static_cast<double>(b[i]), 2);
+  }
+  return std::sqrt(difference / norm);
+}
+
 }  // namespace
 
 TEST_CASE("bf16: casts round to nearest, ties to even, and keep what is no number") {
@@ -118,9 +170,12 @@ TEST_CASE("bf16: loops of batch norm write what those over floats do, rounded") 
       Halves written;
       Floats expected;
       const std::vector<double> sums = batch_norm(cpu::half_loops(), x, dy, y, period, written);
-      CHECK(sums ==
-            batch_norm(cpu::loops(), floats_of(x), floats_of(dy), floats_of(y), period, expected));
+      const std::vector<double> wanted =
+          batch_norm(cpu::loops(), floats_of(x), floats_of(dy), floats_of(y), period, expected);
       CHECK(written == halves_of(expected));
+      // Of some rows in float: numbers up to 1 and their products.
+      const double bound = 3e-7 * static_cast<double>(positions);
+      for (std::size_t i = 0; i < sums.size(); ++i) CHECK(std::abs(sums[i] - wanted[i]) <= bound);
     }
   }
 }
@@ -133,6 +188,26 @@ TEST_CASE("bf16: weights in a layout of their own are f32") {
   if (layouts.weight == kPlain) return;  // a build without a convolution library
   expect_error(ErrorKind::internal, {"layout_bytes", "are f32, not bf16"},
                [&] { run.kernels().layout_bytes(layouts.weight, s.weight(), DType::bf16); });
+}
+
+TEST_CASE("bf16: a convolution in pieces is that of floats, on any number of threads") {
+  // Parts of images, pieces of several images and a last smaller one, plain x and y.
+  for (const Conv2dShape& s :
+       {Conv2dShape{5, 64, 28, 56, 256, 1, 1}, Conv2dShape{37, 32, 28, 28, 64, 3, 3, 2, 2, 1, 1},
+        Conv2dShape{9, 3, 64, 64, 8, 7, 7, 2, 2, 3, 3}}) {
+    CAPTURE(s.c, s.r);
+    const std::vector<Floats> expected = passes(s, DType::f32);
+    for (int threads : {1, 2, 3}) {
+      CAPTURE(threads);
+      const ThreadsOf scope(threads);
+      const std::vector<Floats> found = passes(s, DType::bf16);
+      CHECK(passes(s, DType::bf16) == found);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        CAPTURE(i);
+        CHECK(distance(found[i], expected[i]) < (i < 2 ? 3e-3 : 1e-5));
+      }
+    }
+  }
 }
 
 TEST_CASE("bf16: an image has the same bits alone and among others") {
