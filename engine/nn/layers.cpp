@@ -5,23 +5,6 @@
 #include "kernels/base/error.h"
 
 namespace convoy {
-namespace {
-
-// Uniform in [-bound, bound).
-Tensor uniform_within(const RandomStream& stream, const Tensor& like, double bound) {
-  std::vector<double> values = stream.uniform(like.numel());
-  for (double& value : values) value = (2 * value - 1) * bound;
-  return Tensor::from(values, like.shape(), like.options());
-}
-
-Tensor normal_with(const RandomStream& stream, const Tensor& like, double deviation) {
-  std::vector<double> values = stream.normal(like.numel());
-  for (double& value : values) value *= deviation;
-  return Tensor::from(values, like.shape(), like.options());
-}
-
-}  // namespace
-
 Conv2d::Conv2d(std::int64_t in, std::int64_t out, Pair kernel, const Conv2dOptions& conv_options,
                bool with_bias, Conv2dInit init)
     : options(conv_options), init_(init) {
@@ -41,10 +24,13 @@ void Conv2d::reset(const std::function<RandomStream(const std::string&)>& stream
   const double fan_in = static_cast<double>(weight.size(1)) * places;
   const std::int64_t out_of_group = weight.size(0) / options.groups;
   const double fan_out = static_cast<double>(out_of_group) * places;
-  weight.copy_(init_ == Conv2dInit::normal_fan_out
-                   ? normal_with(stream("weight"), weight, std::sqrt(2 / fan_out))
-                   : uniform_within(stream("weight"), weight, 1 / std::sqrt(fan_in)));
-  if (bias.defined()) bias.copy_(uniform_within(stream("bias"), bias, 1 / std::sqrt(fan_in)));
+  const double bound = 1 / std::sqrt(fan_in);
+  if (init_ == Conv2dInit::normal_fan_out) {
+    stream("weight").fill(weight, RandomKind::normal, std::sqrt(2 / fan_out));
+  } else {
+    stream("weight").fill(weight, RandomKind::symmetric, bound);
+  }
+  if (bias.defined()) stream("bias").fill(bias, RandomKind::symmetric, bound);
 }
 
 Tensor Conv2d::forward(const Tensor& x) {
@@ -68,8 +54,8 @@ Linear::Linear(std::int64_t in, std::int64_t out, bool with_bias) {
 
 void Linear::reset(const std::function<RandomStream(const std::string&)>& stream) {
   const double bound = 1 / std::sqrt(static_cast<double>(weight.size(1)));
-  weight.copy_(uniform_within(stream("weight"), weight, bound));
-  if (bias.defined()) bias.copy_(uniform_within(stream("bias"), bias, bound));
+  stream("weight").fill(weight, RandomKind::symmetric, bound);
+  if (bias.defined()) stream("bias").fill(bias, RandomKind::symmetric, bound);
 }
 
 Tensor Linear::forward(const Tensor& x) {

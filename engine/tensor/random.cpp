@@ -1,10 +1,9 @@
 #include "engine/tensor/random.h"
 
-#include <cmath>
-#include <numbers>
 #include <string>
 
-#include "kernels/base/philox.h"
+#include "engine/tensor/storage.h"
+#include "engine/tensor/tensor.h"
 
 namespace convoy {
 namespace {
@@ -13,10 +12,6 @@ std::uint64_t fnv1a(std::string_view text) {
   std::uint64_t hash = 0xCBF29CE484222325ULL;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001B3ULL;
   return hash;
-}
-
-double to_unit(std::uint32_t high, std::uint32_t low) {
-  return unit_of(std::uint64_t{high} << 32 | low);
 }
 
 // What manual_seed sets. Each thread has its own: a worker draws the same numbers whether workers
@@ -36,30 +31,39 @@ Generator& this_thread() {
 RandomStream::RandomStream(std::uint64_t seed, std::string_view name)
     : seed_(seed), name_hash_(fnv1a(name)) {}
 
+std::vector<double> RandomStream::numbers(RandomKind kind, double factor,
+                                          std::int64_t count) const {
+  std::vector<double> result(static_cast<std::size_t>(count));
+  draw_numbers(seed_, name_hash_, kind, factor, count, result.data());
+  return result;
+}
+
 std::vector<double> RandomStream::uniform(std::int64_t count) const {
-  const PhiloxKey key = {low_half(seed_), high_half(seed_)};
-  std::vector<double> numbers(static_cast<std::size_t>(count) + 1);
-  for (std::int64_t i = 0; i < count; i += 2) {
-    const auto block = static_cast<std::uint64_t>(i) / 2;
-    const PhiloxBlock bits = philox(
-        {low_half(block), high_half(block), low_half(name_hash_), high_half(name_hash_)}, key);
-    numbers[static_cast<std::size_t>(i)] = to_unit(bits[0], bits[1]);
-    numbers[static_cast<std::size_t>(i) + 1] = to_unit(bits[2], bits[3]);
-  }
-  numbers.resize(static_cast<std::size_t>(count));
-  return numbers;
+  return numbers(RandomKind::unit, 1, count);
 }
 
 std::vector<double> RandomStream::normal(std::int64_t count) const {
-  std::vector<double> numbers = uniform(count + count % 2);
-  for (std::size_t i = 0; i < numbers.size(); i += 2) {
-    const double radius = std::sqrt(-2 * std::log1p(-numbers[i]));
-    const double angle = 2 * std::numbers::pi * numbers[i + 1];
-    numbers[i] = radius * std::cos(angle);
-    numbers[i + 1] = radius * std::sin(angle);
+  return numbers(RandomKind::normal, 1, count);
+}
+
+void RandomStream::fill(const Tensor& tensor, RandomKind kind, double factor) const {
+  const std::int64_t count = tensor.numel();
+  const bool doubles = tensor.dtype() == DType::f64;
+  if (tensor.layout() != kPlain || (!doubles && tensor.dtype() != DType::f32)) {
+    return Tensor(tensor).copy_(
+        Tensor::from(numbers(kind, factor, count), tensor.shape(), tensor.options()));
   }
-  numbers.resize(static_cast<std::size_t>(count));
-  return numbers;
+  tensor.before_write();
+  const auto write = [=, *this](void* memory) {
+    if (doubles) {
+      draw_numbers(seed_, name_hash_, kind, factor, count, static_cast<double*>(memory));
+    } else {
+      draw_numbers(seed_, name_hash_, kind, factor, count, static_cast<float*>(memory));
+    }
+  };
+  context(tensor.device())
+      .write_in(current_stream(tensor.device()), tensor.buffer().data,
+                bytes_of(tensor.shape(), tensor.dtype()), write);
 }
 
 void manual_seed(std::uint64_t seed) {

@@ -6,7 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/random_numbers.h"
+
 namespace convoy {
+
+class Tensor;
 
 /// Numbers of one purpose, e.g. the initial values of one parameter.
 class RandomStream {
@@ -17,8 +21,13 @@ class RandomStream {
   std::vector<double> uniform(std::int64_t count) const;
   /// `count` standard normal numbers, by Box and Muller.
   std::vector<double> normal(std::int64_t count) const;
+  /// Overwrites the values of `tensor` by numbers times `factor`, in row-major order; computed in
+  /// double. Queued like any op.
+  void fill(const Tensor& tensor, RandomKind kind, double factor) const;
 
  private:
+  std::vector<double> numbers(RandomKind kind, double factor, std::int64_t count) const;
+
   std::uint64_t seed_;
   std::uint64_t name_hash_;
 };

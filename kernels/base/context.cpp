@@ -19,6 +19,13 @@ void DeviceContext::set_tf32(bool allowed) {
   CONVOY_CHECK(!allowed, "{}: no tf32 here, which cuda:K and emu:K have", to_string(device()));
 }
 
+void DeviceContext::write_in(Stream& stream, void* target, std::size_t bytes,
+                             const std::function<void(void* memory)>& write) {
+  const auto memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  write(memory.get());
+  copy_in(stream, target, memory.get(), bytes);
+}
+
 void DeviceContext::begin_capture(Stream&) {
   CONVOY_FAIL(usage, "{}: no graphs here, which cuda:K and emu:K have", to_string(device()));
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +44,10 @@ class DeviceContext {
 
   /// Queues a copy from host memory. `source` may be reused when the call returns.
   virtual void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+  /// Queues a `write` of `bytes` that come to stand at `target`: it gets memory of the host, now or
+  /// in the stream's turn, and must not throw.
+  virtual void write_in(Stream& stream, void* target, std::size_t bytes,
+                        const std::function<void(void* memory)>& write);
   /// Copies to host memory after the stream's work so far; returns when it is done.
   virtual void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
   /// Queues a copy inside the device.

@@ -84,6 +84,11 @@ void HostContext::copy_in(Stream& stream, void* target, const void* source, std:
   host(stream).submit([=] { std::copy_n(staged->data(), bytes, static_cast<std::byte*>(target)); });
 }
 
+void HostContext::write_in(Stream& stream, void* target, std::size_t,
+                           const std::function<void(void* memory)>& write) {
+  host(stream).submit([=] { write(target); }, "copy_in");  // for recorders the same
+}
+
 void HostContext::copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) {
   host(stream).submit([=] {
     std::copy_n(static_cast<const std::byte*>(source), bytes, static_cast<std::byte*>(target));

@@ -26,6 +26,8 @@ class HostContext : public DeviceContext {
   int threads() const override { return threads_.count; }
   std::string describe() const override { return description_; }
   void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) override;
+  void write_in(Stream& stream, void* target, std::size_t bytes,
+                const std::function<void(void* memory)>& write) override;
   void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) override;
   void copy(Stream& stream, void* target, const void* source, std::size_t bytes) override;
 

@@ -54,6 +54,11 @@ struct AdamwStep {
   float beta1, beta2, keep1, keep2, gradient_factor, shrink, rate, correction2, epsilon;
 };
 
+/// What all numbers of a random stream depend on.
+struct RandomKey {
+  std::uint64_t seed, stream;
+};
+
 /// A matrix with any strides; part of a product.
 struct GemmOperand {
   const float* data;
@@ -135,6 +140,10 @@ struct WinogradWeights {
   CONVOY_VECTOR(void, adamw,                                                                       \
                 (std::int64_t count, const AdamwStep& step, const float* gradient, float* moment1, \
                  float* moment2, float* weight))                                                   \
+  CONVOY_VECTOR(void, random_uniform,                                                              \
+                (const RandomKey& key, std::uint64_t block, std::int64_t count, double* y))        \
+  CONVOY_VECTOR(void, random_normal,                                                               \
+                (const RandomKey& key, std::uint64_t block, std::int64_t count, double* y))        \
   CONVOY_VECTOR(void, unroll, (const UnrollGeometry& shape, const float* x, float* columns))       \
   CONVOY_VECTOR(void, roll, (const UnrollGeometry& shape, const float* columns, float* x))         \
   CONVOY_VECTOR(double, multiply_add,                                                              \

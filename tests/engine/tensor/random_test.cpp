@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <thread>
 
 #include "engine/tensor/tensor.h"
+#include "kernels/base/philox.h"
+#include "kernels/cpu/layout.h"
 #include "tests/support/catch.h"
+#include "tests/support/op_case.h"
 
 namespace convoy::testing {
 namespace {
@@ -66,6 +70,51 @@ TEST_CASE("random: normal numbers") {
   const auto beyond_two = std::count_if(numbers.begin(), numbers.end(),
                                         [](double value) { return std::abs(value) > 2; });
   CHECK(std::abs(static_cast<double>(beyond_two) / 100001 - 0.0455) < 0.003);
+}
+
+TEST_CASE("random: numbers of whole blocks are those of single ones, by the formulas") {
+  const std::uint64_t seed = 0xFEDCBA9876543210;
+  const Values uniform = RandomStream(seed, "").uniform(40001);
+  const Values normal = RandomStream(seed, "").normal(40001);
+  const std::uint64_t stream = 0xCBF29CE484222325;  // FNV-1a of no text
+  double worst = 0;
+  for (std::size_t i = 0; i < uniform.size(); ++i) {
+    const PhiloxBlock block =
+        philox({static_cast<std::uint32_t>(i / 2), 0, low_half(stream), high_half(stream)},
+               {low_half(seed), high_half(seed)});
+    const double a = unit_of(std::uint64_t{block[0]} << 32 | block[1]);
+    const double b = unit_of(std::uint64_t{block[2]} << 32 | block[3]);
+    REQUIRE(uniform[i] == (i % 2 ? b : a));
+    const double radius = std::sqrt(-2 * std::log1p(-a)), angle = 2 * std::numbers::pi * b;
+    const double expected = radius * (i % 2 ? std::sin(angle) : std::cos(angle));
+    worst = std::max(worst, std::abs(normal[i] - expected) / std::abs(expected));
+  }
+  CHECK(worst < 1e-15);
+}
+
+TEST_CASE("random: fill writes what normal and uniform draw, on every device and in any layout") {
+  const RandomStream stream(3, "weight");
+  const Shape shape = {32, 16, 3, 3};
+  const Values normal = stream.normal(shape.count()), uniform = stream.uniform(shape.count());
+  for (const Device& device : tested_devices()) {
+    CAPTURE(to_string(device));
+    const Tensor tensor = Tensor::zeros(shape, {DType::f32, device});
+    stream.fill(tensor, RandomKind::normal, 0.125);
+    const auto drawn = tensor.to_vector<float>();
+    stream.fill(tensor, RandomKind::symmetric, 0.3);
+    const auto even = tensor.to_vector<float>();
+    for (std::size_t i = 0; i < drawn.size(); ++i) {
+      REQUIRE(drawn[i] == static_cast<float>(normal[i] * 0.125));
+      REQUIRE(even[i] == static_cast<float>((2 * uniform[i] - 1) * 0.3));
+    }
+  }
+  const Tensor doubles = Tensor::zeros(shape, {DType::f64, "ref:0"});
+  stream.fill(doubles, RandomKind::unit, 1);
+  CHECK(doubles.to_vector<double>() == uniform);
+  const Tensor blocked = Tensor::zeros({2, 16, 4, 4}).with_layout(cpu::kBlock8);
+  stream.fill(blocked, RandomKind::unit, 1);
+  CHECK(blocked.to_vector<float>() ==
+        std::vector<float>(uniform.begin(), uniform.begin() + 2 * 16 * 4 * 4));
 }
 
 TEST_CASE("random: neighbours are not alike") {

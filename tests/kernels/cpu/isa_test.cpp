@@ -117,7 +117,26 @@ Bytes sums(const VectorTable& loops) {
   return result;
 }
 
+// Counts about a vector's width, and one of several rounds.
+Bytes random_numbers(const VectorTable& loops) {
+  const cpu::RandomKey key = {0x0123456789ABCDEF, 0xFEDCBA9876543210};
+  Bytes result;
+  for (std::int64_t count : {1, 2, 3, 15, 16, 17, 127, 128, 129, 5000}) {
+    std::vector<double> numbers(static_cast<std::size_t>(count) + 1, -7);
+    loops.random_uniform(key, 0xFFFFFFF0, count, numbers.data());  // into the counter's upper word
+    result.add(numbers);
+    loops.random_normal(key, 0xFFFFFFF0, count, numbers.data());
+    result.add(numbers);
+    CHECK(numbers.back() == -7);
+  }
+  return result;
+}
+
 }  // namespace
+
+TEST_CASE("cpu loops: random numbers agree on every instruction set") {
+  agree(random_numbers);
+}
 
 TEST_CASE("cpu loops: batch norm agrees on every instruction set") {
   for (int period : {1, 8, 16}) {
