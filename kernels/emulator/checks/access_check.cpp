@@ -144,12 +144,14 @@ void pass_on(BlockOrder& order, int thread, Knowledge& object) {
 }
 
 // Bytes that this grid touches for the first time must be moved, the others might be kept.
-void count_bytes(KernelFigures& figures, const Use& use, const Cell* cells,
+void count_bytes(KernelFigures& figures, const Use& use, const Cells& cells,
                  const BlockOrder& order) {
   const bool reads = use.kind != AccessKind::write, writes = use.kind != AccessKind::read;
   figures.bytes_read += reads ? use.bytes : 0;
   figures.bytes_written += writes ? use.bytes : 0;
-  for (const Cell& cell : std::span(cells, use.bytes)) {
+  const std::size_t begin = MemoryShadow::offset_of(use.address);
+  for (std::uint32_t i = 0; i < use.bytes; ++i) {
+    const Cell& cell = cells.of_byte(begin + i);
     const bool is_written = order.is_of_this_grid(cell.write.stamp);
     const bool is_read = order.is_of_this_grid(cell.read[0].stamp);
     figures.compulsory_read += reads && !is_written && !is_read ? 1 : 0;
@@ -178,8 +180,9 @@ void Checker::check_shared(BlockCheck& check, Thread& thread, const Use& use) {
   ByteState* states = &check.shared_states[offset];
   check_alignment(thread, use);
   check_initialised(thread, use, states);
-  const auto conflict = note_access(&check.shared_cells[offset], use.bytes,
-                                    access_of(check, thread, use), use.kind, check.order);
+  const Cells cells(check.shared_words.data(), check.shared_bytes.data());
+  const auto conflict =
+      cells.note(offset, use.bytes, access_of(check, thread, use), use.kind, check.order);
   if (conflict) report_race(check, thread, use, *conflict);
   if (use.is_atomic) pass_on(check.order, int(thread.rank), check.objects[use.address]);
   if (use.kind != AccessKind::read) std::fill_n(states, use.bytes, ByteState::initialised);
@@ -193,10 +196,10 @@ void Checker::check_global(BlockCheck& check, Thread& thread, const Use& use) {
   check_open(thread, use, states);
   check_alignment(thread, use);
   check_initialised(thread, use, states);
-  Cell* cells = memory_.cells(use.address);
+  const Cells cells = memory_.cells(use.address);
   if (check.grid->has_figures) count_bytes(check.grid->figures, use, cells, check.order);
-  const auto conflict =
-      note_access(cells, use.bytes, access_of(check, thread, use), use.kind, check.order);
+  const auto conflict = cells.note(MemoryShadow::offset_of(use.address), use.bytes,
+                                   access_of(check, thread, use), use.kind, check.order);
   if (conflict) report_race(check, thread, use, *conflict);
   if (use.is_atomic) pass_on(check.order, int(thread.rank), check.grid->objects[use.address]);
   if (use.kind != AccessKind::read) std::fill_n(states, use.bytes, ByteState::initialised);

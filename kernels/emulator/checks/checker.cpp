@@ -49,7 +49,11 @@ void Checker::block_begin(Block& block) {
   check.order.begin(check.grid->first, check.grid->blocks, rank, int(block.size));
   check.objects.clear();
   check.shared_states.assign(block.work->config.shared_bytes, ByteState::uninitialised);
-  check.shared_cells.assign(check.shared_states.size(), {});
+  const std::size_t words = check.shared_states.size() / Cells::kWordBytes + 1;
+  check.shared_words.assign(words, {});
+  if (check.shared_bytes.size() < words * Cells::kWordBytes) {
+    check.shared_bytes.resize(words * Cells::kWordBytes);
+  }
   check.has_figures = check.grid->has_figures && (rank == 0 || rank == check.grid->blocks / 2);
   check.figures = {};
   block.checks = &check;

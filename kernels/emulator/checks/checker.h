@@ -38,7 +38,8 @@ struct BlockCheck {
   BlockOrder order;
   SyncObjects objects;  // in shared memory
   std::vector<ByteState> shared_states;
-  std::vector<Cell> shared_cells;
+  std::vector<WordCell> shared_words;
+  std::vector<Cell> shared_bytes;
   bool has_figures = false;
   BlockFigures figures;
 };

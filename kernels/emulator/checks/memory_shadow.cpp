@@ -18,10 +18,6 @@ T* reserve(std::size_t count) {
   return static_cast<T*>(result);
 }
 
-std::size_t offset_of(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) & (kRangeBytes - 1);
-}
-
 // Gives whole pages between `first` and `last` back; they read as zero afterwards.
 void give_back(void* first, void* last) {
   constexpr std::uintptr_t kPage = 4096;
@@ -37,7 +33,8 @@ MemoryShadow::Range& MemoryShadow::open_range(int owner) {
   const std::lock_guard lock(mutex_);
   Range& range = storage_[owner];
   if (!range.states) {
-    range = {reserve<ByteState>(kRangeBytes), reserve<Cell>(kRangeBytes)};
+    range = {reserve<ByteState>(kRangeBytes), reserve<WordCell>(kRangeBytes / Cells::kWordBytes),
+             reserve<Cell>(kRangeBytes)};
     ranges_[owner].store(&range, std::memory_order_release);
   }
   return range;
@@ -53,9 +50,9 @@ ByteState* MemoryShadow::states(const void* address) const {
   return range ? range->states + offset_of(address) : nullptr;
 }
 
-Cell* MemoryShadow::cells(const void* address) const {
+Cells MemoryShadow::cells(const void* address) const {
   const Range* range = range_of(address);
-  return range ? range->cells + offset_of(address) : nullptr;
+  return range ? Cells(range->words, range->bytes) : Cells();
 }
 
 void MemoryShadow::allocated(const Allocation& allocation) {
@@ -69,7 +66,9 @@ void MemoryShadow::freed(const Allocation& allocation) {
   Range& range = open_range(allocation.owner);
   const std::size_t offset = offset_of(allocation.data);
   std::fill_n(range.states + offset, allocation.bytes, ByteState::closed);
-  give_back(range.cells + offset, range.cells + offset + allocation.bytes);
+  const std::size_t end = offset + allocation.bytes;
+  give_back(range.words + offset / Cells::kWordBytes, range.words + end / Cells::kWordBytes);
+  give_back(range.bytes + offset, range.bytes + end);
 }
 
 void MemoryShadow::written(void* target, std::size_t bytes) {

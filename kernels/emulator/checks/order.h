@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,18 +19,28 @@ inline constexpr int kLanes = 32;
 class Stamp {
  public:
   Stamp() = default;
-  Stamp(std::uint32_t block, std::uint32_t thread, std::uint32_t clock)
-      : block_(block), thread_and_clock_(thread << kClockBits | clock) {}
-  std::uint32_t block() const { return block_; }
-  std::uint32_t thread() const { return thread_and_clock_ >> kClockBits; }
-  std::uint32_t clock() const { return thread_and_clock_ & kMaxClock; }
-  friend bool operator==(const Stamp&, const Stamp&) = default;
+  Stamp(std::uint32_t block, std::uint32_t thread, std::uint32_t clock) {
+    set(std::uint64_t{block} << 32 | thread << kClockBits | clock);
+  }
+  std::uint32_t block() const { return std::uint32_t(get() >> 32); }
+  std::uint32_t thread() const { return std::uint32_t(get()) >> kClockBits; }
+  std::uint32_t clock() const { return std::uint32_t(get()) & kMaxClock; }
+  friend bool operator==(const Stamp& a, const Stamp& b) { return a.get() == b.get(); }
 
   static constexpr int kClockBits = 22;
   static constexpr std::uint32_t kMaxClock = (1u << kClockBits) - 1;
 
  private:
-  std::uint32_t block_ = 0, thread_and_clock_ = 0;
+  // Moved as one number, for a load that spans two stores waits for both; aligned as a half of it,
+  // so that three stamps and what goes with them stay small.
+  std::uint64_t get() const {
+    std::uint64_t number;
+    std::memcpy(&number, halves_, sizeof number);
+    return number;
+  }
+  void set(std::uint64_t number) { std::memcpy(halves_, &number, sizeof number); }
+
+  std::uint32_t halves_[2] = {};
 };
 
 /// Per block: the clocks of its threads up to which all that they did is known.

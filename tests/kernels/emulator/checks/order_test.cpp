@@ -105,12 +105,13 @@ class Byte {
   explicit Byte(BlockOrder& order) : order_(order) {}
   bool races(int thread, AccessKind kind, bool is_atomic = false) {
     const Access access{order_.now(thread), 0, is_atomic};
-    return note_access(&cell_, 1, access, kind, order_).has_value();
+    return Cells(&word_, bytes_).note(1, 1, access, kind, order_).has_value();
   }
 
  private:
   BlockOrder& order_;
-  Cell cell_;
+  WordCell word_;
+  Cell bytes_[4];
 };
 
 TEST_CASE("a writer races with each unordered reader, however many there were") {
@@ -144,15 +145,38 @@ TEST_CASE("atomics race with plain accesses and not with each other") {
 
 TEST_CASE("bytes of one access may have different pasts") {
   BlockOrder order = block_of(64);
-  std::vector<Cell> cells(16);
+  std::vector<WordCell> words(4);
+  std::vector<Cell> bytes(16);
+  const Cells cells(words.data(), bytes.data());
   const Access early{order.now(5), 7, 0};
-  CHECK_FALSE(note_access(&cells[9], 1, early, AccessKind::write, order));
-  const auto conflict =
-      note_access(cells.data(), 16, {order.now(6), 8, 0}, AccessKind::read, order);
+  CHECK_FALSE(cells.note(9, 1, early, AccessKind::write, order));
+  CHECK(cells.of_byte(8).write.code == 0);
+  CHECK(cells.of_byte(9).write.code == 7);
+  const auto conflict = cells.note(0, 16, {order.now(6), 8, 0}, AccessKind::read, order);
   REQUIRE(conflict);
   CHECK(conflict->other.code == 7);
   CHECK(conflict->kind == AccessKind::write);
-  for (int i : {0, 8, 9, 15}) CHECK(cells[i].read[0].code == 8);
+  for (int i : {0, 8, 9, 15}) CHECK(cells.of_byte(i).read[0].code == 8);
+  CHECK(words[2].is_split);
+  CHECK_FALSE(words[1].is_split);
+}
+
+TEST_CASE("bytes that are written together have one past again") {
+  BlockOrder order = block_of(64);
+  std::vector<WordCell> words(4);
+  std::vector<Cell> bytes(16);
+  const Cells cells(words.data(), bytes.data());
+  // Bytes 3 to 6: of two words the last and the first ones.
+  CHECK_FALSE(cells.note(3, 4, {order.now(1), 1, 0}, AccessKind::write, order));
+  for (int i = 0; i < 16; ++i) CHECK(cells.of_byte(i).write.code == (i >= 3 && i < 7 ? 1u : 0u));
+  CHECK((words[0].is_split && words[1].is_split));
+  CHECK_FALSE(cells.note(0, 3, {order.now(2), 2, 0}, AccessKind::write, order));
+  order.block_barrier();
+  CHECK_FALSE(cells.note(0, 8, {order.now(3), 3, 0}, AccessKind::write, order));
+  CHECK_FALSE((words[0].is_split || words[1].is_split));
+  CHECK(cells.note(7, 1, {order.now(4), 4, 0}, AccessKind::read, order)->other.code == 3);
+  CHECK(words[1].is_split);
+  CHECK(cells.note(4, 4, {order.now(3), 5, 0}, AccessKind::write, order)->other.code == 4);
 }
 
 }  // namespace
