@@ -1,8 +1,5 @@
 #include "bench/allreduce.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <chrono>
 #include <exception>
@@ -32,31 +29,6 @@ float sum_of(std::int64_t index, std::int64_t round, int ranks) {
   const std::int64_t of_ranks = std::int64_t{7} * ranks * (ranks - 1) / 2;
   return static_cast<float>(ranks * ((index + round) & 1023) + of_ranks);
 }
-
-/// The calling thread's core, one of those that it may use now, until the end.
-class PinnedThread {
- public:
-  explicit PinnedThread(int index) {
-    cpu_set_t one;
-    CPU_ZERO(&one);
-    usable_ = sched_getaffinity(0, sizeof before_, &before_) == 0;
-    if (!usable_) return;
-    int skip = index % CPU_COUNT(&before_);
-    int core = 0;
-    while (!CPU_ISSET(core, &before_) || skip-- > 0) ++core;
-    CPU_SET(core, &one);
-    usable_ = sched_setaffinity(0, sizeof one, &one) == 0;
-  }
-  ~PinnedThread() {
-    if (usable_) sched_setaffinity(0, sizeof before_, &before_);
-  }
-  PinnedThread(const PinnedThread&) = delete;
-  PinnedThread& operator=(const PinnedThread&) = delete;
-
- private:
-  cpu_set_t before_{};
-  bool usable_ = false;
-};
 
 struct Implementation {
   const char* name;
@@ -221,7 +193,7 @@ std::vector<AllReduceBenchRow> bench_all_reduce(Group& group,
   std::vector<std::vector<AllReduceBenchRow>> rows(group.local_workers());
   const auto work = [&](int local) {
     try {
-      const PinnedThread pinned(group.first_on_host() + local);
+      const CoresScope scope(group.cores(local));
       HostCommunicator& communicator = group.worker(local);
       std::optional<DeviceAllReduce> device;
       if (!options.gpus.empty()) device.emplace(communicator, options.gpus.at(local));

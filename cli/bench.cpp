@@ -102,8 +102,7 @@ int bench_step_in(Options& options, const JobGroup& processes) {
   Settings& settings = options.settings;
   settings.stages = "1";  // what a variable says of them is not for this command
   settings.image_size = settings.image_size.value_or(kImageSize);
-  settings.threads = threads_per_worker(settings, processes.group());
-  for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
+  prepare_workers(settings, processes.group());
   const int sharing = workers_on_these_cores(Ranks(processes.group()));
   if (processes.leads()) {
     print_warnings(device_warnings(settings, sharing));

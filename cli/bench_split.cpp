@@ -164,9 +164,8 @@ int bench_split_in(Options& options, const JobGroup& processes) {
   Settings& settings = options.settings;
   settings.image_size = settings.image_size.value_or(kImageSize);
   settings.classes = settings.classes.value_or(1000);
-  settings.threads = threads_per_worker(settings, processes.group());
   options.repeats = options.repeats.value_or(kRepeats);
-  for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
+  prepare_workers(settings, processes.group());
   const int sharing = workers_on_these_cores(Ranks(processes.group()));
   if (processes.leads()) {
     print_warnings(device_warnings(settings, sharing));

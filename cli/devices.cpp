@@ -1,6 +1,4 @@
 // `devices`: what this machine and this build have, and what is wrong with it.
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
@@ -11,8 +9,8 @@
 #include "cli/run_setup.h"
 #include "cli/setup.h"
 #include "kernels/base/context.h"
+#include "kernels/base/cores.h"
 #include "kernels/base/error.h"
-#include "kernels/base/host_context.h"
 
 namespace convoy::cli {
 namespace {
@@ -29,22 +27,6 @@ DeviceLine look_at(const std::string& name) {
   } catch (const Error& error) {
     return {name, false, error.text()};
   }
-}
-
-/// "0-3,8": the cores that this process may run on.
-std::string affinity() {
-  cpu_set_t mask;
-  if (::sched_getaffinity(0, sizeof mask, &mask) != 0) return "unknown";
-  std::string text;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (!CPU_ISSET(core, &mask)) continue;
-    int last = core;
-    while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &mask)) ++last;
-    text += (text.empty() ? "" : ",") + std::to_string(core);
-    if (last > core) text += "-" + std::to_string(last);
-    core = last;
-  }
-  return text;
 }
 
 /// Each with its fix.
@@ -79,7 +61,7 @@ void print_json(const std::vector<DeviceLine>& devices) {
   JsonObject line{{"devices", list},
                   {"versions", json_of(versions())},
                   {"cores_allowed", allowed_cores()},
-                  {"affinity", affinity()},
+                  {"affinity", core_list(allowed_core_list())},
                   {"problems", problems()}};
   print_line(line.text());
 }
@@ -90,7 +72,8 @@ void print_text(const std::vector<DeviceLine>& devices) {
         fmt::format("{:<8}{}{}", device.name, device.usable ? "" : "not usable: ", device.text));
   }
   for (const auto& [name, version] : versions()) print_line(fmt::format("{:<10}{}", name, version));
-  print_line(fmt::format("cores     {} allowed: {}", allowed_cores(), affinity()));
+  print_line(
+      fmt::format("cores     {} allowed: {}", allowed_cores(), core_list(allowed_core_list())));
   for (const std::string& problem : problems()) print_line("problem   " + problem);
 }
 

@@ -99,7 +99,7 @@ int plan_of_cluster(Options& options) {
 int plan_here_in(Options& options, const JobGroup& processes) {
   check_plan_settings(options);
   Settings& settings = options.settings;
-  settings.threads = threads_per_worker(settings, processes.group());
+  prepare_workers(settings, processes.group());
   const TrainingJob job = job_of(options, processes.group());
   const Ranks ranks(processes.group());
   const int sharing = workers_on_these_cores(ranks);

@@ -24,8 +24,7 @@ TrainingJob make_job(Options& options, convoy::Group* group) {
   Settings& settings = options.settings;
   TrainingJob job;
   settings = resolved_settings(settings, takes_rows(settings.model));
-  settings.threads = threads_per_worker(settings, group);
-  for (std::size_t i = 0; i < settings.devices.size(); ++i) prepare_device(settings, i);
+  prepare_workers(settings, group);
   if (settings.stages != "auto") {
     settings.replicas = layout_of(settings, group ? group->size() : 1).replicas;
   }

@@ -8,7 +8,7 @@
 #include "comm/host_values.h"
 #include "comm/thread_fabric.h"
 #include "comm/watchdog.h"
-#include "kernels/base/host_context.h"
+#include "kernels/base/cores.h"
 
 namespace convoy {
 namespace {
@@ -28,6 +28,7 @@ class WorkerGroup final : public Group {
   HostCommunicator& processes() override { return *parts_.processes; }
   ProgressBoard& progress(int local) override { return *parts_.boards.at(local); }
   int cores_per_worker() const override { return parts_.cores_per_worker; }
+  const Cores& cores(int local) const override { return parts_.cores.at(local); }
   Error fail(const Error& error) override;
 
  private:
@@ -107,6 +108,7 @@ GroupParts thread_parts(const World& world, const GroupOptions& options) {
   GroupParts parts(world, options, "thread");
   const int spins = spins_for(options.local_workers, allowed_cores());
   parts.cores_per_worker = std::max(1, allowed_cores() / options.local_workers);
+  parts.divide_cores(allowed_core_list(), 0, options.local_workers);
   parts.add_workers(make_thread_fabrics(options.local_workers), options, spins);
   parts.add_processes(std::move(make_thread_fabrics(1).front()), spins);
   return parts;
@@ -125,6 +127,14 @@ GroupParts::GroupParts(const World& its_world, const GroupOptions& options, cons
     : world(its_world), backend(its_backend) {
   for (int i = 0; i < options.local_workers; ++i)
     boards.push_back(std::make_unique<ProgressBoard>());
+  cores.resize(boards.size());
+}
+
+void GroupParts::divide_cores(const Cores& all, int first, int workers) {
+  cores.clear();
+  for (int i = 0; i < static_cast<int>(boards.size()); ++i) {
+    cores.push_back(part_of(all, first + i, workers));
+  }
 }
 
 void GroupParts::add_workers(std::vector<std::unique_ptr<Fabric>> fabrics,

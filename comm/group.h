@@ -10,6 +10,7 @@
 #include "comm/host_communicator.h"
 #include "comm/progress.h"
 #include "comm/world.h"
+#include "kernels/base/cores.h"
 
 namespace convoy {
 
@@ -53,6 +54,9 @@ class Group {
   /// Cores for each worker of this process, at least 1: those that the process may use, divided by
   /// the workers of all processes of this host that share them.
   virtual int cores_per_worker() const = 0;
+  /// Those of local worker `local`, no other worker's; empty where workers outnumber cores, or
+  /// where processes share some cores but not all.
+  virtual const Cores& cores(int local) const = 0;
   /// This process cannot go on: tells all others, who stop with the first failure of all. Returns
   /// that failure, which may be another rank's.
   virtual Error fail(const Error& error) = 0;

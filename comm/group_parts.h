@@ -17,6 +17,7 @@ struct GroupParts {
   int first_rank = 0;
   int first_on_host = 0;
   int cores_per_worker = 1;
+  std::vector<Cores> cores;  ///< of each worker of this process
   std::shared_ptr<AbortFlag> abort = std::make_shared<AbortFlag>();
   std::vector<std::unique_ptr<ProgressBoard>> boards;  ///< one for each worker of this process
   std::vector<std::unique_ptr<HostCommunicator>> workers;
@@ -26,6 +27,8 @@ struct GroupParts {
 
   /// With boards for this process's workers.
   GroupParts(const World& world, const GroupOptions& options, const char* backend);
+  /// This process's workers are those from `first` on of `workers` that use `all` alone.
+  void divide_cores(const Cores& all, int first, int workers);
   /// A communicator on each of the fabrics, which are those of this process's workers.
   void add_workers(std::vector<std::unique_ptr<Fabric>> fabrics, const GroupOptions& options,
                    int spins);

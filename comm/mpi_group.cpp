@@ -88,15 +88,31 @@ HostShare share_of(int process, int workers) {
   return share;
 }
 
+bool meet(const cpu_set_t& a, const cpu_set_t& b) {
+  cpu_set_t common;
+  CPU_AND(&common, &a, &b);
+  return CPU_COUNT(&common) > 0;
+}
+
 /// Ranks that share a core mask split it.
 int cores_for_each(const std::vector<HostShare>& host, const HostShare& mine) {
   int workers = 0;
   for (const HostShare& share : host) {
-    cpu_set_t common;
-    CPU_AND(&common, &share.cores, &mine.cores);
-    if (CPU_COUNT(&common) > 0) workers += share.workers;
+    if (meet(share.cores, mine.cores)) workers += share.workers;
   }
   return std::max(1, CPU_COUNT(&mine.cores) / std::max(1, workers));
+}
+
+/// Each worker gets cores of its own where processes have all of them in common or none.
+void divide_cores(const std::vector<HostShare>& host, const HostShare& mine, GroupParts& parts) {
+  int first = 0, workers = 0;
+  for (const HostShare& share : host) {
+    if (!meet(share.cores, mine.cores)) continue;
+    if (!CPU_EQUAL(&share.cores, &mine.cores)) return;
+    if (share.process == mine.process) first = workers;
+    workers += share.workers;
+  }
+  parts.divide_cores(cores_in_order(mine.cores), first, workers);
 }
 
 /// Whether workers of this host spin while they wait: not where they outnumber its cores.
@@ -159,6 +175,7 @@ GroupParts parts_over(const MpiComm& all, const World& world, const GroupOptions
   GroupParts parts(world, options, "mpi");
   for (int r = 0; r < host.rank(); ++r) parts.first_on_host += shares[r].workers;
   parts.cores_per_worker = cores_for_each(shares, mine);
+  divide_cores(shares, mine, parts);
   parts.first_rank = links->layout.first[links->process];
   parts.add_workers(make_mpi_fabrics(links), options, spins);
   const std::vector<int> one_each(workers.size(), 1);

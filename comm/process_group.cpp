@@ -199,15 +199,18 @@ HostCommunicator& own_communicator() {
   return joined().worker(this_worker().number);
 }
 
-/// Unless the user has said how many cores, workers of one host share them.
-void share_cores(const Group& group, const Device& device) {
-  if (!std::getenv("OMP_NUM_THREADS")) context(device).set_threads(group.cores_per_worker());
+/// Unless the user has said how many cores, workers of one host share them, and keep to their own.
+void share_cores(const Group& group, int local, const Device& device) {
+  DeviceContext& cores = context(device);
+  if (!std::getenv("OMP_NUM_THREADS")) cores.set_threads(group.cores_per_worker());
+  if (!openmp_binds_threads()) cores.set_cores(group.cores(local));
 }
 
 /// Queued collectives use the group: it stays until they have run, or its abort has ended them.
 void leave_group() {
   if (!is_initialized()) return;
   own_communicator().wait_for_queued();
+  context(default_device()).set_cores({});
   this_worker().group.reset();
 }
 
@@ -242,7 +245,7 @@ void init_process_group(const std::string& backend, double timeout) {
   CONVOY_CHECK(!worker.group, "init_process_group: this worker has joined already");
   if (!worker.team) worker.team = std::make_shared<Team>(1);
   worker.group = worker.team->join(worker.number, {backend, timeout});
-  share_cores(*worker.group, default_device());
+  share_cores(*worker.group, worker.number, default_device());
 }
 
 void destroy_process_group() {

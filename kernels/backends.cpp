@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/cores.h"
 #include "kernels/base/error.h"
-#include "kernels/base/host_context.h"
 
 namespace convoy {
 

@@ -8,8 +8,8 @@
 #include "engine/optim/optimizer.h"
 #include "kernels/backends.h"
 #include "kernels/base/context.h"
+#include "kernels/base/cores.h"
 #include "kernels/base/error.h"
-#include "kernels/base/host_context.h"
 
 namespace convoy {
 namespace {

@@ -30,6 +30,9 @@ int threads_per_worker(const Settings& settings, const Group* group);
 /// One of settings.devices, with threads and memory cap applied.
 DeviceContext& prepare_device(const Settings& settings, std::size_t which = 0);
 
+/// Makes all of settings.devices ready: each with its worker's threads, on cores of its own.
+void prepare_workers(Settings& settings, const Group* group);
+
 /// Whether copies and sums beside the work of this process's workers find cores of their own.
 bool has_spare_cores(const Settings& settings);
 

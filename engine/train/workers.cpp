@@ -1,26 +1,18 @@
 // What runs where, and on how many threads.
-#include <sched.h>
-
 #include <algorithm>
 
 #include "engine/train/setup.h"
 #include "kernels/base/context.h"
+#include "kernels/base/cores.h"
 #include "kernels/base/error.h"
-#include "kernels/base/host_context.h"
 
 namespace convoy {
 namespace {
 
 // Equal texts: the same cores of the same host.
 std::string cores_of(const Ranks& ranks) {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  ::sched_getaffinity(0, sizeof mask, &mask);
-  std::string text = ranks.group() ? ranks.group()->world().host : std::string();
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &mask)) text += fmt::format(" {}", core);
-  }
-  return text;
+  const std::string host = ranks.group() ? ranks.group()->world().host : std::string();
+  return host + " " + core_list(allowed_core_list());
 }
 
 template <class T>
@@ -40,6 +32,16 @@ int workers_on_these_cores(const Ranks& ranks) {
 int threads_per_worker(const Settings& settings, const Group* group) {
   const int cores = group ? group->cores_per_worker() : allowed_cores();
   return threads_of(settings).value_or(cores);
+}
+
+void prepare_workers(Settings& settings, const Group* group) {
+  settings.threads = threads_per_worker(settings, group);
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) {
+    DeviceContext& device = prepare_device(settings, i);
+    const bool own =
+        group && static_cast<int>(i) < group->local_workers() && !openmp_binds_threads();
+    device.set_cores(own ? group->cores(static_cast<int>(i)) : Cores());
+  }
 }
 
 void describe_workers(const TrainingJob& job, const Ranks& ranks, RunInfo& info) {

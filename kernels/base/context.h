@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/cores.h"
 #include "kernels/base/device.h"
 #include "kernels/base/memory_pool.h"
 #include "kernels/base/stream.h"
@@ -32,6 +33,9 @@ class DeviceContext {
   /// next kernel that is queued, on any stream.
   virtual void set_threads(int threads) = 0;
   virtual int threads() const = 0;
+  /// The cores that the threads of its streams keep to; at first, and for none, all that are
+  /// allowed. Without effect on a GPU.
+  virtual void set_cores(const Cores& /*cores*/) {}
   /// Whether products of f32 may round their inputs to TF32, on all streams; at first they may not.
   /// `usage` if that is asked of a device that cannot.
   virtual void set_tf32(bool allowed);

@@ -1,6 +1,5 @@
 #include "kernels/base/host_context.h"
 
-#include <sched.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -39,15 +38,10 @@ MemoryPool::Source system_memory() {
   return source;
 }
 
-}  // namespace
-
-int allowed_cores() {
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
-  return std::max(1, CPU_COUNT(&mask));
+// OpenMP's threads are started by the stream's, and keep to the same cores.
+void keep_to(const Cores& cores, Stream& stream) {
+  stream.host_call([cores] { bind_thread(cores); });
 }
-
-namespace {
 
 // What OpenMP would take: OMP_NUM_THREADS (of nested levels the first), else all allowed cores.
 int default_threads() {
@@ -68,7 +62,21 @@ HostContext::HostContext(Device device, const KernelTable& kernels, std::string 
       default_stream_(std::make_unique<HostStream>(device, memory_, &threads_)) {}
 
 std::unique_ptr<Stream> HostContext::make_stream() {
-  return std::make_unique<HostStream>(device_, memory_, &threads_);
+  auto stream = std::make_unique<HostStream>(device_, memory_, &threads_);
+  if (const Cores own = cores(); !own.empty()) keep_to(own, *stream);
+  return stream;
+}
+
+void HostContext::set_cores(const Cores& cores) {
+  const std::lock_guard lock(mutex_);
+  if (cores == cores_) return;
+  cores_ = cores;
+  keep_to(cores.empty() ? allowed_core_list() : cores, *default_stream_);
+}
+
+Cores HostContext::cores() const {
+  const std::lock_guard lock(mutex_);
+  return cores_;
 }
 
 void HostContext::set_threads(int threads) {

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "kernels/base/context.h"
+#include "kernels/base/cores.h"
 #include "kernels/base/host_stream.h"
 
 namespace convoy {
@@ -24,6 +26,7 @@ class HostContext : public DeviceContext {
   std::unique_ptr<Stream> make_stream() override;
   void set_threads(int threads) override;
   int threads() const override { return threads_.count; }
+  void set_cores(const Cores& cores) override;
   std::string describe() const override { return description_; }
   void copy_in(Stream& stream, void* target, const void* source, std::size_t bytes) override;
   void write_in(Stream& stream, void* target, std::size_t bytes,
@@ -31,16 +34,19 @@ class HostContext : public DeviceContext {
   void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) override;
   void copy(Stream& stream, void* target, const void* source, std::size_t bytes) override;
 
+ protected:
+  /// Those of set_cores().
+  Cores cores() const;
+
  private:
   const Device device_;
   const KernelTable& kernels_;
   const std::string description_;
   KernelThreads threads_;
+  mutable std::mutex mutex_;
+  Cores cores_;
   MemoryPool memory_;
   std::unique_ptr<HostStream> default_stream_;
 };
-
-/// Cores that this process may use, by its affinity mask; at least 1.
-int allowed_cores();
 
 }  // namespace convoy

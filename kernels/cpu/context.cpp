@@ -25,8 +25,10 @@ class CpuContext final : public HostContext {
  public:
   using HostContext::HostContext;
   std::string describe() const override {
-    return fmt::format("{}, {}, {} thread{} of {} core{}", isa().title, library_name(), threads(),
-                       threads() == 1 ? "" : "s", allowed_cores(), allowed_cores() == 1 ? "" : "s");
+    const Cores own = cores();
+    return fmt::format("{}, {}, {} thread{} of {} core{}{}", isa().title, library_name(), threads(),
+                       threads() == 1 ? "" : "s", allowed_cores(), allowed_cores() == 1 ? "" : "s",
+                       own.empty() ? "" : ": " + core_list(own));
   }
   double measure_peak_flops() override {
     double result = 0;

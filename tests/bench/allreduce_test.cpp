@@ -84,6 +84,7 @@ class WrongGroup final : public Group {
   HostCommunicator& processes() override { return right_->processes(); }
   ProgressBoard& progress(int local) override { return right_->progress(local); }
   int cores_per_worker() const override { return right_->cores_per_worker(); }
+  const Cores& cores(int local) const override { return right_->cores(local); }
   Error fail(const Error& error) override { return right_->fail(error); }
 
  private:
