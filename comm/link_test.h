@@ -20,8 +20,8 @@ struct LinkReport {
 
 struct LinkTestOptions {
   double limit = 5;  ///< seconds that the next message of a peer may take
-  /// Bytes; at least one size.
-  std::vector<std::size_t> sizes = {1024, 16384, 262144, 4194304, 16777216};
+  /// Bytes; at least one size. The last ones find memory that was used before, as in a run.
+  std::vector<std::size_t> sizes = {1024, 16384, 262144, 16777216, 4194304, 4194304, 4194304};
 };
 
 /// Tests the links to and from each of `peers` (ranks of `group`, each named once), all at once, on

@@ -50,7 +50,7 @@ class MpiFabric final : public Fabric {
     if (process == links_->process) return local_->from(local_rank(peer), tag);
     const std::lock_guard<std::mutex> lock(mutex_);
     auto& end = receives_[{peer, tag}];
-    if (!end) end = open_receive(process, route(peer, peer, rank_, tag), tag);
+    if (!end) end = open_receive(process, route(peer, peer, rank_, tag));
     return *end;
   }
 
@@ -62,7 +62,6 @@ class MpiFabric final : public Fabric {
 
  private:
   int local_rank(int rank) const { return rank - links_->layout.first[links_->process]; }
-  bool shared(int process, int tag) const { return tag < 0 && links_->shares_memory[process]; }
 
   MpiRoute route(int peer, int from, int to, int tag) const {
     MPI_Comm comm = (tag < 0 ? links_->collectives : links_->messages).get();
@@ -70,12 +69,18 @@ class MpiFabric final : public Fabric {
   }
 
   std::unique_ptr<SendEnd> open_send(int process, const MpiRoute& route, int tag) const {
-    if (shared(process, tag)) return std::make_unique<SharedSendEnd>(route, links_->shape);
+    if (links_->shares_memory[process]) {
+      // A message is for a receiver who may come late; those of a collective come now.
+      const auto flush = tag < 0 ? SharedSendEnd::Flush::waits : SharedSendEnd::Flush::looks;
+      return std::make_unique<SharedSendEnd>(route, links_->shape, flush);
+    }
     return std::make_unique<MpiSendEnd>(route, links_->shape);
   }
 
-  std::unique_ptr<ReceiveEnd> open_receive(int process, const MpiRoute& route, int tag) const {
-    if (shared(process, tag)) return std::make_unique<SharedReceiveEnd>(route, links_->shape);
+  std::unique_ptr<ReceiveEnd> open_receive(int process, const MpiRoute& route) const {
+    if (links_->shares_memory[process]) {
+      return std::make_unique<SharedReceiveEnd>(route, links_->shape);
+    }
     return std::make_unique<MpiReceiveEnd>(route, links_->shape);
   }
 

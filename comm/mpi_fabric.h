@@ -1,5 +1,5 @@
 // Channels between workers of several processes: rings in memory inside a process, rings in shared
-// memory for collectives inside a host, MPI messages for everything else.
+// memory inside a host, MPI messages between hosts.
 #pragma once
 
 #include <memory>

@@ -4,10 +4,11 @@
 
 namespace convoy {
 
-SharedSendEnd::SharedSendEnd(const MpiRoute& route, const RingShape& shape)
+SharedSendEnd::SharedSendEnd(const MpiRoute& route, const RingShape& shape, Flush flush)
     : memory_(SharedMemory::make(MemoryRing::bytes(shape))),
       ring_(*MemoryRing::make(memory_.data(), shape)),
-      offer_(std::make_unique<SharedMemoryAddress>(memory_.address())) {
+      offer_(std::make_unique<SharedMemoryAddress>(memory_.address())),
+      flush_(flush) {
   CONVOY_MPI(MPI_Isend(offer_.get(), sizeof *offer_, MPI_BYTE, route.process, route.tag, route.comm,
                        sent_.address()));
 }
@@ -18,7 +19,9 @@ SharedSendEnd::~SharedSendEnd() {
 
 void SharedSendEnd::flush(Waiter& waiter) {
   if (opened_) return;
-  waiter.until([this] { return sent_.done() && memory_.opened(); });
+  const auto opened = [this] { return sent_.done() && memory_.opened(); };
+  if (flush_ == Flush::waits) waiter.until(opened);
+  if (!opened()) return;
   memory_.close_descriptor();
   opened_ = true;
 }

@@ -14,11 +14,13 @@ namespace convoy {
 
 class SharedSendEnd final : public SendEnd {
  public:
-  SharedSendEnd(const MpiRoute& route, const RingShape& shape);
+  /// Whether flush() waits until the receiver has opened the ring: then it stays, even if this
+  /// process ends. Else what was committed is there for as long as this end is.
+  enum class Flush { waits, looks };
+  SharedSendEnd(const MpiRoute& route, const RingShape& shape, Flush flush);
   ~SharedSendEnd() override;
   std::span<std::byte> reserve(Waiter& waiter) override { return ring_.reserve(waiter); }
   void commit(std::size_t bytes) override { ring_.commit(bytes); }
-  /// The ring stays when it has been opened, even if this process ends.
   void flush(Waiter& waiter) override;
 
  private:
@@ -26,6 +28,7 @@ class SharedSendEnd final : public SendEnd {
   RingSendEnd ring_;
   std::unique_ptr<SharedMemoryAddress> offer_;  // MPI reads it
   MpiRequest sent_;
+  const Flush flush_;
   bool opened_ = false;
 };
 

@@ -221,6 +221,19 @@ TEST_CASE("a link to another process ends with messages that nobody takes") {
   CHECK_FALSE(receiver.receive_for(0.02));
 }
 
+TEST_CASE("messages leave before anybody asks for them") {
+  const auto group = make_group();
+  HostCommunicator& worker = group->worker(0);
+  const int n = worker.size();
+  const std::vector<float> sent = values_of(worker.rank(), 1000);
+  std::vector<float> got(sent.size());
+  const std::size_t bytes = sent.size() * sizeof(float);
+  // Everybody sends first: a send that waited for its receiver would wait for ever.
+  worker.send_now(sent.data(), bytes, (worker.rank() + 1) % n, 9);
+  worker.receive_now(got.data(), bytes, (worker.rank() + n - 1) % n, 9);
+  CHECK(got == values_of((worker.rank() + n - 1) % n, 1000));
+}
+
 TEST_CASE("processes with different numbers of workers") {
   const World world = discover_world();
   GroupOptions options;
