@@ -2,6 +2,7 @@
 // that works on them as they are, then for one that works on blocked activations or on whatever
 // oneDNN likes, with reorders through scratch memory. The fastest kind found wins. Where Winograd's
 // way pays, it takes the place of oneDNN's.
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
@@ -21,6 +22,8 @@ using Dims = dnnl::memory::dims;
 // A first convolution reads its few channels plain: in blocks most of the work would be padding.
 constexpr std::int64_t kFewChannels = 8;
 
+using Type = dnnl::memory::data_type;
+
 /// Descriptors of the three tensors of a convolution.
 struct Descs {
   Desc x, w, y;
@@ -31,14 +34,14 @@ Dims weight_dims(const Conv2dShape& s) {
   return {s.groups, s.k / s.groups, s.c / s.groups, s.r, s.s};
 }
 
-Desc any_desc(const Dims& dims) {
-  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+Desc any_desc(const Dims& dims, Type type) {
+  return {dims, type, dnnl::memory::format_tag::any};
 }
 
-Desc activation_desc(const Shape& shape, LayoutId layout) {
+Desc activation_desc(const Shape& shape, LayoutId layout, Type type) {
   using Tag = dnnl::memory::format_tag;
   const Tag tag = layout == kBlock16 ? Tag::nChw16c : layout == kBlock8 ? Tag::nChw8c : Tag::nchw;
-  return {shape.extents(), dnnl::memory::data_type::f32, tag};
+  return {shape.extents(), type, tag};
 }
 
 Desc weight_desc_of(const Conv2dShape& s, LayoutId layout) {
@@ -72,24 +75,38 @@ dnnl::convolution_forward::primitive_desc forward_desc(const Conv2dShape& s, con
           true};
 }
 
-dnnl::convolution_forward::primitive_desc forward_hint(const Conv2dShape& s) {
-  return forward_desc(
-      s, {any_desc(s.x().extents()), any_desc(weight_dims(s)), any_desc(s.y().extents())}, {});
+dnnl::convolution_forward::primitive_desc forward_hint(const Conv2dShape& s, Type type) {
+  return forward_desc(s,
+                      {any_desc(s.x().extents(), type), any_desc(weight_dims(s), type),
+                       any_desc(s.y().extents(), type)},
+                      {});
 }
 
 dnnl::convolution_backward_data::primitive_desc input_gradient_desc(const Conv2dShape& s,
                                                                     const Descs& d) {
   const Geometry g(s);
-  return {engine(),  kDirect,         d.x,          d.w, d.y, g.strides, g.dilates, g.padding,
-          g.padding, forward_hint(s), attributes(), true};
+  return {engine(),     kDirect,   d.x,       d.w,       d.y,
+          g.strides,    g.dilates, g.padding, g.padding, forward_hint(s, d.x.get_data_type()),
+          attributes(), true};
 }
 
 dnnl::convolution_backward_weights::primitive_desc weight_gradient_desc(const Conv2dShape& s,
                                                                         const Descs& d,
                                                                         const Desc& bias) {
   const Geometry g(s);
-  return {engine(),  kDirect,         d.x,          d.w, bias, d.y, g.strides, g.dilates, g.padding,
-          g.padding, forward_hint(s), attributes(), true};
+  return {engine(),
+          kDirect,
+          d.x,
+          d.w,
+          bias,
+          d.y,
+          g.strides,
+          g.dilates,
+          g.padding,
+          g.padding,
+          forward_hint(s, d.x.get_data_type()),
+          attributes(),
+          true};
 }
 
 /// 2: generated for this machine; 1: through a matrix product; 0: plain loops; -1: none.
@@ -100,17 +117,25 @@ int rank_of(const dnnl::primitive_desc_base& desc) {
   return info.find("gemm") != std::string::npos ? 1 : 0;
 }
 
-/// The layouts to try, from "as they are" to "as you like".
-std::vector<Descs> candidates(const Conv2dShape& s, const Descs& given, LayoutId x, LayoutId y) {
-  const Desc any_weight = any_desc(weight_dims(s));
-  auto blocked = [](const Shape& shape, LayoutId layout) {
+/// The layouts to try, from "as they are" to "as you like"; the other way round for tiles of AMX,
+/// which want layouts of their own. Weights that are read are of the type of x and y, their
+/// gradient is of floats.
+std::vector<Descs> candidates(const ConvJob& job, const Descs& given) {
+  const Conv2dShape& s = job.shape;
+  const Type type = given.x.get_data_type();
+  const bool sums = job.pass == ConvPass::weight_gradient;
+  const Desc any_weight = any_desc(weight_dims(s), sums ? Type::f32 : type);
+  auto blocked = [type](const Shape& shape, LayoutId layout) {
     const bool few = shape[1] < kFewChannels;
-    return activation_desc(shape, layout != kPlain || few ? layout : block_layout());
+    return activation_desc(shape, layout != kPlain || few ? layout : block_layout(), type);
   };
-  return {given,
-          {given.x, any_weight, given.y},
-          {blocked(s.x(), x), any_weight, blocked(s.y(), y)},
-          {any_desc(s.x().extents()), any_weight, any_desc(s.y().extents())}};
+  std::vector<Descs> all = {
+      given,
+      {given.x, any_weight, given.y},
+      {blocked(s.x(), job.x.layout), any_weight, blocked(s.y(), job.y.layout)},
+      {any_desc(s.x().extents(), type), any_weight, any_desc(s.y().extents(), type)}};
+  if (type == Type::bf16 && has_tiles()) std::reverse(all.begin(), all.end());
+  return all;
 }
 
 /// The best primitive of make(candidate); of equals the first.
@@ -168,12 +193,13 @@ void add_weight_gradient(const Job& job, const std::vector<Descs>& all, Program&
               desc.scratchpad_desc());
 }
 
-std::shared_ptr<const Program> make_program(const Job& job, int threads) {
+std::shared_ptr<const Program> make_program(const Job& job, DType dtype, int threads) {
   const Conv2dShape& s = job.shape;
   const ThreadsScope scope(threads);
-  const Descs given = {activation_desc(s.x(), job.x.layout), weight_desc_of(s, job.w.layout),
-                       activation_desc(s.y(), job.y.layout)};
-  const std::vector<Descs> all = candidates(s, given, job.x.layout, job.y.layout);
+  const Type type = dtype == DType::bf16 ? Type::bf16 : Type::f32;
+  const Descs given = {activation_desc(s.x(), job.x.layout, type), weight_desc_of(s, job.w.layout),
+                       activation_desc(s.y(), job.y.layout, type)};
+  const std::vector<Descs> all = candidates(job, given);
   auto program = std::make_shared<Program>();
   const int x = program->external(given.x);
   const int w = program->external(given.w);
@@ -237,40 +263,61 @@ void check(const Stream& stream, const Job& job) {
   if (job.w.layout >= kFirstWeightLayout) require_f32(job.kernel, stream, {job.w});
 }
 
-// Operands in bf16, but x and y, go through scratch memory as floats.
-void submit_in_floats(Stream& stream, const Job& job, std::shared_ptr<const Program> program) {
+/// How a pass over bf16 is computed.
+enum class Way { as_floats, in_pieces, as_halves };
+
+// Products of floats, through a core's cache, are the faster ones on CPUs whose instructions for
+// bf16 make but half as many. It depends on the machine alone, so that all splits have equal bits.
+Way way_of(const Job& job) {
+  const bool halves = job.x.dtype == DType::bf16 && job.y.dtype == DType::bf16;
+  if (!halves || job.shape.n == 0) return Way::as_floats;
+  return isa().half_products || has_tiles() ? Way::as_halves : Way::in_pieces;
+}
+
+// Operands of another type than the program's go through scratch memory.
+void submit_program(Stream& stream, const Job& job, DType type) {
   const Conv2dShape& s = job.shape;
   const Shape channels = {s.k};
+  const std::shared_ptr<const Program> program = conv_program(job, type, threads_of(stream));
+  const bool halves = type == DType::bf16;
+  const ConstBuffer none;
   Staging staging(stream, Staging::kAsItLies,
-                  {{s.x(), job.x}, {s.weight(), job.w}, {channels, job.bias}, {s.y(), job.y}},
+                  {{s.x(), halves ? none : job.x},
+                   {s.weight(), job.w},
+                   {channels, job.bias},
+                   {s.y(), halves ? none : job.y}},
                   program->scratch_bytes());
+  auto side = [&](const Shape& shape, ConstBuffer buffer, bool written) {
+    if (halves) return const_cast<void*>(buffer.data);
+    return staging.operand(shape, buffer, written);
+  };
   const bool to_weights = job.pass == ConvPass::weight_gradient;
-  std::vector<void*> externals = {
-      staging.operand(s.x(), job.x, job.pass == ConvPass::input_gradient),
-      staging.operand(s.weight(), job.w, to_weights)};
+  std::vector<void*> externals = {side(s.x(), job.x, job.pass == ConvPass::input_gradient),
+                                  staging.operand(s.weight(), job.w, to_weights)};
   if (job.bias) externals.push_back(staging.operand(channels, job.bias, to_weights));
-  externals.push_back(staging.operand(s.y(), job.y, job.pass == ConvPass::forward));
-  submit(stream, job.kernel, std::move(program), std::move(externals), staging.own());
+  externals.push_back(side(s.y(), job.y, job.pass == ConvPass::forward));
+  submit(stream, job.kernel, program, std::move(externals), staging.own());
   staging.finish();
 }
 
 void submit_job(Stream& stream, const Job& job) {
   check(stream, job);
-  if (submit_to_winograd(stream, job)) return;
-  if (job.x.dtype == DType::bf16 && job.y.dtype == DType::bf16 && job.shape.n > 0) {
-    submit_pieces(stream, job);
-  } else {
-    submit_in_floats(stream, job, conv_program(job, threads_of(stream)));
-  }
+  const Way way = way_of(job);
+  const bool by_tiles = way == Way::as_halves && has_tiles();
+  if (!by_tiles && submit_to_winograd(stream, job)) return;
+  if (way == Way::in_pieces) return submit_pieces(stream, job);
+  submit_program(stream, job, way == Way::as_halves ? DType::bf16 : DType::f32);
 }
 
 Conv2dLayouts ask_layouts(const Conv2dShape& s) {
   const ThreadsScope scope(allowed_cores());
-  const Desc any_weight = any_desc(weight_dims(s));
+  const Desc any_weight = any_desc(weight_dims(s), Type::f32);
   const LayoutId first = s.c < kFewChannels ? kPlain : block_layout();
   for (LayoutId x : {first, block_layout()}) {
-    const auto desc = forward_desc(
-        s, {activation_desc(s.x(), x), any_weight, activation_desc(s.y(), block_layout())}, {});
+    const auto desc = forward_desc(s,
+                                   {activation_desc(s.x(), x, Type::f32), any_weight,
+                                    activation_desc(s.y(), block_layout(), Type::f32)},
+                                   {});
     if (rank_of(desc) == 2) return {x, weight_layout(desc.weights_desc()), block_layout()};
   }
   return {};
@@ -278,14 +325,14 @@ Conv2dLayouts ask_layouts(const Conv2dShape& s) {
 
 }  // namespace
 
-std::shared_ptr<const Program> conv_program(const ConvJob& job, int threads) {
+std::shared_ptr<const Program> conv_program(const ConvJob& job, DType type, int threads) {
   // The process's, like the engine: the primitives of all devices.
   static auto* programs = new Cache<std::shared_ptr<const Program>>;
   std::shared_ptr<const Program> program;
   guarded(job.kernel, [&] {
     program = programs->get(key_of(job.shape, job.pass, job.x.layout, job.w.layout, job.y.layout,
-                                   bool(job.bias), threads),
-                            [&] { return make_program(job, threads); });
+                                   bool(job.bias), type, threads),
+                            [&] { return make_program(job, type, threads); });
   });
   return program;
 }

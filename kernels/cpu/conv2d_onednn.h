@@ -18,9 +18,10 @@ struct ConvJob {
   ConstBuffer x, w, bias, y;
 };
 
-/// The program of a pass over floats in the layouts of the job's buffers, made once, on `threads`
-/// threads. Its externals are x, w, bias where the job has one, and y.
-std::shared_ptr<const Program> conv_program(const ConvJob& job, int threads);
+/// The program of a pass in the layouts of the job's buffers, made once, on `threads` threads. Its
+/// externals are x, w, bias where the job has one, and y; x and y of `type`, f32 or bf16, the
+/// others f32.
+std::shared_ptr<const Program> conv_program(const ConvJob& job, DType type, int threads);
 
 /// Queues a pass whose x and y are bf16: piece by piece as floats, which stay in a core's cache.
 void submit_pieces(Stream& stream, const ConvJob& job);

@@ -144,7 +144,7 @@ class Pieces {
   std::shared_ptr<const Program> program_of(std::int64_t piece, int threads) const {
     ConvJob job = job_;
     job.shape = cut_.shape(piece);
-    return conv_program(job, threads);
+    return conv_program(job, DType::f32, threads);
   }
   bool sums() const {
     return job_.pass == ConvPass::weight_gradient;

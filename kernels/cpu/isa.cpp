@@ -15,13 +15,14 @@ namespace convoy::cpu {
 const Isa& choose_isa(const char* wanted) {
   const bool any = !wanted || !*wanted;
   for (const Isa& candidate : isa_list()) {  // best first
-    if (any ? candidate.supported : std::strcmp(candidate.name, wanted) == 0) {
+    if (any ? candidate.supported && !candidate.by_name_only
+            : std::strcmp(candidate.name, wanted) == 0) {
       CONVOY_CHECK(candidate.supported, "CONVOY_CPU_ISA: this machine has no {}", candidate.title);
       return candidate;
     }
   }
   CONVOY_FAIL(usage, "CONVOY_CPU_ISA: '{}' is unknown here, expected baseline{}", wanted,
-              isa_list().size() > 1 ? ", avx2, avx512 or avx512_bf16" : "");
+              isa_list().size() > 1 ? ", avx2, avx512, avx512_bf16 or avx512_bf16_dot" : "");
 }
 
 const Isa& isa() {

@@ -14,10 +14,14 @@ struct Isa {
   bool supported;     ///< by this machine
   const VectorTable* loops;
   const HalfTable* half;  ///< its loops over bfloat16; null where it has no instructions for that
+  /// Whether products of bfloat16 are taken by its instructions for them, not as floats.
+  bool half_products = false;
+  bool by_name_only = false;  ///< this machine has something faster
 };
 
 /// The best instruction set of this machine, or the one that CONVOY_CPU_ISA (baseline, avx2,
-/// avx512, avx512_bf16) asks for; `usage` where the machine lacks it. Fixed at the first call.
+/// avx512, avx512_bf16, avx512_bf16_dot) asks for; `usage` where the machine lacks it. Fixed at the
+/// first call.
 const Isa& isa();
 
 /// The instruction set called `wanted`, or the best one of this machine where it is empty.

@@ -62,6 +62,12 @@ const dnnl::primitive_attr& attributes() {
   return *attributes;
 }
 
+bool has_tiles() {
+  open_library();
+  const dnnl::cpu_isa found = dnnl::get_effective_cpu_isa();
+  return found == dnnl::cpu_isa::avx512_core_amx || found == dnnl::cpu_isa::avx512_core_amx_fp16;
+}
+
 int threads_of(const Stream& stream) {
   return context(stream.device()).threads();
 }

@@ -22,6 +22,9 @@ const dnnl::engine& engine();
 /// Attributes of all primitives: scratch memory is the caller's.
 const dnnl::primitive_attr& attributes();
 
+/// Whether the library multiplies bf16 by AMX, at many times the rate of floats.
+bool has_tiles();
+
 /// Threads that kernels of `stream` may use.
 int threads_of(const Stream& stream);
 

@@ -101,7 +101,8 @@ std::vector<Floats> passes(const Conv2dShape& s, DType dtype) {
     return run.values(shape, floats);
   };
   const Buffer x = values(s.x(), layouts.x, 1), dy = values(s.y(), layouts.y, 2);
-  const Buffer w = run.put(s.weight(), fractions(s.weight().count(), 3), layouts.weight);
+  const Floats weights = floats_of(halves_of(fractions(s.weight().count(), 3)));
+  const Buffer w = run.put(s.weight(), weights, layouts.weight);
   const Buffer y = run.make(s.y(), layouts.y, dtype), dx = run.make(s.x(), layouts.x, dtype);
   const Buffer dw = run.make(s.weight(), layouts.weight), db = run.make({s.k});
   const Buffer b = run.put({s.k}, fractions(s.k, 4));
