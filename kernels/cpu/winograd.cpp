@@ -8,8 +8,8 @@
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_stream.h"
-#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/staging.h"
+#include "kernels/cpu/values.h"
 
 namespace convoy::cpu {
 namespace {
@@ -107,16 +107,18 @@ void each(const Plan& p, std::int64_t count, const Work& work) {
 }
 
 // The tiles of a block, for each group anew unless they are all there are.
-void to_tiles(const Plan& p, const Group& group, const WinogradTiles& g, const float* x,
+template <class X>
+void to_tiles(const Plan& p, const Group& group, const WinogradTiles& g, const X* x,
               const Space& space) {
   if (group.begin > 0 && p.blocks == 1) return;
   each(p, g.blocks, [&](std::int64_t block) {
-    loops().winograd_input(g, block, x, space.tiles, apart(p.inputs * g.count));
+    loops_of<X>().winograd_input(g, block, x, space.tiles, apart(p.inputs * g.count));
   });
 }
 
-void convolve_block(const Plan& p, const Group& group, std::int64_t i, const float* x,
-                    const float* factors, const Space& space, float* y) {
+template <class X>
+void convolve_block(const Plan& p, const Group& group, std::int64_t i, const X* x,
+                    const float* factors, const Space& space, X* y) {
   const WinogradTiles in = p.tiles(i, p.inputs), out = p.tiles(i, p.outputs);
   const std::int64_t stride = apart(p.inputs * in.count), out_stride = apart(group.size * in.count);
   to_tiles(p, group, in, x, space);
@@ -126,12 +128,12 @@ void convolve_block(const Plan& p, const Group& group, std::int64_t i, const flo
                               space.products + point * out_stride);
   });
   each(p, group.size / p.lanes, [&](std::int64_t block) {
-    loops().winograd_output(out, block, space.products, out_stride, planes_of(p, group, y));
+    loops_of<X>().winograd_output(out, block, space.products, out_stride, planes_of(p, group, y));
   });
 }
 
-void convolve(const Plan& p, const float* x, const WinogradWeights& weights, float* y,
-              float* scratch) {
+template <class X>
+void convolve(const Plan& p, const X* x, const WinogradWeights& weights, X* y, float* scratch) {
   float* spaces = scratch + p.factor_floats();
   each_group(p, [&](const Group& group) {
     const WinogradWeights own = weights_of(p, group, weights);
@@ -147,14 +149,15 @@ void convolve(const Plan& p, const float* x, const WinogradWeights& weights, flo
   });
 }
 
-void accumulate_block(const Plan& p, const Group& group, std::int64_t i, const float* x,
-                      const float* dy, const Space& space, bool add, float* sums) {
+template <class X>
+void accumulate_block(const Plan& p, const Group& group, std::int64_t i, const X* x, const X* dy,
+                      const Space& space, bool add, float* sums) {
   const WinogradTiles in = p.tiles(i, p.inputs), out = p.tiles(i, p.outputs);
   const std::int64_t stride = apart(p.inputs * in.count), out_stride = apart(group.size * in.count);
   to_tiles(p, group, in, x, space);
   each(p, group.size / p.lanes, [&](std::int64_t block) {
-    loops().winograd_output_gradient(out, block, planes_of(p, group, dy), space.products,
-                                     out_stride);
+    loops_of<X>().winograd_output_gradient(out, block, planes_of(p, group, dy), space.products,
+                                           out_stride);
   });
   each(p, kWinogradPoints, [&](std::int64_t point) {
     loops().winograd_accumulate(in.count, p.inputs, group.size, space.tiles + point * stride,
@@ -164,7 +167,8 @@ void accumulate_block(const Plan& p, const Group& group, std::int64_t i, const f
 }
 
 // Parts of the blocks have sums of their own, which are added in order at the end.
-void weight_gradient(const Plan& p, const float* x, const float* dy, const WinogradWeights& weights,
+template <class X>
+void weight_gradient(const Plan& p, const X* x, const X* dy, const WinogradWeights& weights,
                      float* scratch) {
   float* spaces = scratch + p.parts * p.factor_floats();
   each_group(p, [&](const Group& group) {
@@ -228,21 +232,25 @@ void submit_winograd(Stream& stream, const Conv2dShape& s, ConvPass pass, ConstB
   CONVOY_DCHECK(winograd_pays(s, pass, isa()), "{}: Winograd does not fit w {}", kernel_name(pass),
                 to_string(s.weight()));
   const Plan p(s, pass, isa().block, context(stream.device()).threads());
-  Staging staging(stream, block_layout(), {{s.x(), x}, {s.y(), y}}, scratch_bytes(p));
+  const DType type = x.dtype == y.dtype ? x.dtype : DType::f32;
+  Staging staging(stream, block_layout(), {{s.x(), x}, {s.y(), y}}, scratch_bytes(p), type);
   auto* scratch = static_cast<float*>(staging.own());
   const bool to_x = pass == ConvPass::input_gradient, to_y = pass == ConvPass::forward;
-  const float* in_x = to_x ? nullptr : staging.input(s.x(), x);
-  const float* in_y = to_y ? nullptr : staging.input(s.y(), y);
-  float* out = to_x   ? staging.output(s.x(), writable(x))
-               : to_y ? staging.output(s.y(), writable(y))
-                      : nullptr;
+  const Buffer side_x =
+      to_x ? staging.output_buffer(s.x(), writable(x)) : writable(staging.input_buffer(s.x(), x));
+  const Buffer side_y =
+      to_y ? staging.output_buffer(s.y(), writable(y)) : writable(staging.input_buffer(s.y(), y));
   host(stream).submit(
       [=] {
-        if (pass == ConvPass::weight_gradient) {
-          weight_gradient(p, in_x, in_y, weights, scratch);
-        } else {
-          convolve(p, to_x ? in_y : in_x, to_x ? turned(weights) : weights, out, scratch);
-        }
+        with_values(type, [&]<class X>(X) {
+          if (pass == ConvPass::weight_gradient) {
+            weight_gradient(p, side_x.as<const X>(), side_y.as<const X>(), weights, scratch);
+          } else if (to_x) {
+            convolve(p, side_y.as<const X>(), turned(weights), side_x.as<X>(), scratch);
+          } else {
+            convolve(p, side_x.as<const X>(), weights, side_y.as<X>(), scratch);
+          }
+        });
       },
       kernel_name(pass));
   staging.finish();

@@ -31,7 +31,16 @@ using Half16 = std::uint16_t;
                int period, const double* mean, double* sum_dz, double* sum_dz_x))                  \
   CONVOY_HALF(void, batch_norm_gradient,                                                           \
               (const Half16* x, const BatchNormPassedOf<Half16>& passed, std::int64_t count,       \
-               const BatchNormGradient& factors, Half16* dx, Half16* dresidual))
+               const BatchNormGradient& factors, Half16* dx, Half16* dresidual))                   \
+  CONVOY_HALF(void, winograd_input,                                                                \
+              (const WinogradTiles& geometry, std::int64_t block, const Half16* x, float* tiles,   \
+               std::int64_t stride))                                                               \
+  CONVOY_HALF(void, winograd_output,                                                               \
+              (const WinogradTiles& geometry, std::int64_t block, const float* tiles,              \
+               std::int64_t stride, Half16* y))                                                    \
+  CONVOY_HALF(void, winograd_output_gradient,                                                      \
+              (const WinogradTiles& geometry, std::int64_t block, const Half16* dy, float* tiles,  \
+               std::int64_t stride))
 
 /// The loops of one instruction set.
 struct HalfTable {

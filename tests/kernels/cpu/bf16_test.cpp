@@ -191,10 +191,11 @@ TEST_CASE("bf16: weights in a layout of their own are f32") {
                [&] { run.kernels().layout_bytes(layouts.weight, s.weight(), DType::bf16); });
 }
 
-TEST_CASE("bf16: a convolution in pieces is that of floats, on any number of threads") {
-  // Parts of images, pieces of several images and a last smaller one, plain x and y.
+TEST_CASE("bf16: convolutions are those of floats, on any number of threads") {
+  // Parts of images, Winograd, pieces of several images and a last smaller one, a plain x.
   for (const Conv2dShape& s :
-       {Conv2dShape{5, 64, 28, 56, 256, 1, 1}, Conv2dShape{37, 32, 28, 28, 64, 3, 3, 2, 2, 1, 1},
+       {Conv2dShape{5, 64, 28, 56, 256, 1, 1}, Conv2dShape{8, 64, 32, 32, 128, 3, 3, 1, 1, 1, 1},
+        Conv2dShape{37, 32, 28, 28, 64, 3, 3, 2, 2, 1, 1},
         Conv2dShape{9, 3, 64, 64, 8, 7, 7, 2, 2, 3, 3}}) {
     CAPTURE(s.c, s.r);
     const std::vector<Floats> expected = passes(s, DType::f32);
