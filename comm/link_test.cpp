@@ -31,10 +31,13 @@ Payload pattern(std::size_t bytes, int rank) {
   Payload payload(bytes);
   constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15;
   std::uint64_t word = (static_cast<std::uint64_t>(rank) + 1) * kOdd + bytes;
-  for (std::size_t at = 0; at < bytes; at += sizeof word) {
+  std::size_t at = 0;
+  for (; at + sizeof word <= bytes; at += sizeof word) {
     word += kOdd;
-    std::memcpy(payload.data() + at, &word, std::min(sizeof word, bytes - at));
+    std::memcpy(payload.data() + at, &word, sizeof word);
   }
+  word += kOdd;
+  if (at < bytes) std::memcpy(payload.data() + at, &word, bytes - at);
   return payload;
 }
 

@@ -16,7 +16,10 @@ Optimizer::Optimizer(NamedTensors parameters, double lr, std::vector<std::string
 Tensor& Optimizer::state_of(std::size_t parameter, std::size_t kind) {
   const Tensor& owner = parameters_[parameter].second;
   Tensor& state = states_[kind][parameter];
-  if (!state.defined()) state = Tensor::zeros_like(owner.detach());
+  if (!state.defined()) {
+    state =
+        first_update_makes_state() ? Tensor::empty_like(owner) : Tensor::zeros_like(owner.detach());
+  }
   if (state.device() != owner.device()) state = state.to(owner.device());
   if (state.dtype() != owner.dtype()) state = state.to(owner.dtype());
   // Saved state comes row-major, and a parameter moves into its layout with its first forward.

@@ -44,6 +44,8 @@ class Optimizer {
   /// One device's parameters.
   virtual void update(Stream& stream, const std::vector<OptimizerSlot>& slots,
                       double gradient_scale) = 0;
+  /// Whether a parameter's first update writes its state without reading it.
+  virtual bool first_update_makes_state() const { return false; }
   /// Fills in what differs per parameter.
   virtual void configure(const Tensor& /*parameter*/, OptimizerSlot& /*slot*/) const {}
 
@@ -71,6 +73,7 @@ class Sgd : public Optimizer {
   const char* name() const override { return "sgd"; }
 
  protected:
+  bool first_update_makes_state() const override { return true; }
   void update(Stream& stream, const std::vector<OptimizerSlot>& slots, double scale) override;
   void configure(const Tensor& parameter, OptimizerSlot& slot) const override;
 
