@@ -1,5 +1,6 @@
 // Once two steps have cut the memory to size, a training step asks the system for none: the first
-// takes what activations need, the second what they need beside the optimizer's state.
+// takes what activations need; in larger networks the second one more, as the optimizer's state
+// lies beside them now.
 #include "kernels/base/context.h"
 #include "tests/engine/train/training.h"
 #include "tests/support/catch.h"
@@ -14,7 +15,7 @@ constexpr int kSteps = 4, kSteadyFrom = 3;
 Settings settings_of(const char* optimizer) {
   Settings settings;
   settings.model = "resnet18";
-  settings.image_size = 64;  // at 32 px the memory of the first step suffices
+  settings.image_size = 64;
   settings.batch = 4;
   settings.steps = kSteps;
   settings.optimizer = optimizer;
