@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "bench/made_up.h"
@@ -59,6 +60,7 @@ class SplitBench {
   int pipeline_workers() const;
   int most_stages() const { return static_cast<int>(node_ends(*network_).size()); }
   bool takes_several_stages(int each) const;
+  bool takes_replicas();
   void check_stages() const;
   void measure_split(std::int64_t split);
   void measure_both();
@@ -86,6 +88,7 @@ class SplitBench {
   std::shared_ptr<Network> network_;  // for names, shapes and profiles
   std::vector<std::int64_t> splits_;
   std::unique_ptr<SplitCuts> cuts_;
+  bool has_replicas_ = false;                           // whether the devices take them
   std::map<int, std::shared_ptr<ReadyBatches>> feeds_;  // by workers of a replica; 0: alone
   std::vector<SplitRow> rows_;                          // those measured
 };
@@ -98,6 +101,7 @@ SplitBench::SplitBench(const SplitBenchOptions& options, const SplitBenchProgres
   settings_ = bench_settings(settings_, network_->takes_rows());
   set_batch_norm_mode(*network_, batch_norm_mode(settings_));
   if (workers() > 1) check_stages();  // refuses early
+  has_replicas_ = workers() > 1 && takes_replicas();
   choose_splits();
   cuts_ = std::make_unique<SplitCuts>(*network_, settings_, ranks_);
 }
@@ -183,6 +187,18 @@ void SplitBench::check_stages() const {
                   kInterleavedStages, settings_.model, most_stages()));
 }
 
+// Over NCCL each needs a GPU of its own.
+bool SplitBench::takes_replicas() {
+  const std::set<std::string> different(settings_.devices.begin(), settings_.devices.end());
+  const bool shared = different.size() < settings_.devices.size();
+  if (!ranks_.any(shared) || !uses_nccl(settings_, ranks_)) return true;
+  if (options_.on_note) {
+    options_.on_note(
+        "bench split: data parallel is left out: NCCL takes no GPU twice, --comm thread does");
+  }
+  return false;
+}
+
 void SplitBench::measure_split(std::int64_t split) {
   std::vector<Entry> entries;
   entries.push_back(make_entry(row_of(kSingle, split, 1, 1)));
@@ -190,7 +206,7 @@ void SplitBench::measure_split(std::int64_t split) {
     const int each = pipeline_workers();
     entries.push_back(make_entry(fastest_of(row_of(kPipeline, split, workers() / each, each))));
   }
-  if (workers() > 1 && split < shares_of(batch(), workers()).front()) {
+  if (has_replicas_ && split < shares_of(batch(), workers()).front()) {
     entries.push_back(make_entry(row_of(kDataParallel, split, workers(), 1)));
   }
   measure(std::move(entries));
@@ -198,7 +214,7 @@ void SplitBench::measure_split(std::int64_t split) {
 
 // Replicas of pipelines, in the micro-batches that were best for one pipeline.
 void SplitBench::measure_both() {
-  if (settings_.cut != "auto") return;
+  if (settings_.cut != "auto" || !has_replicas_) return;
   const std::int64_t split = fastest_pipeline().split;
   for (int each = 2; each < workers(); ++each) {
     if (workers() % each != 0) continue;
@@ -213,6 +229,8 @@ void SplitBench::measure_whole() {
   entries.push_back(make_entry(row_of(kSingle, batch(), 1, 1)));
   if (workers() > 1) {
     entries.push_back(make_entry(model_parallel_row()));
+  }
+  if (has_replicas_) {
     const std::int64_t share = shares_of(batch(), workers()).front();
     entries.push_back(make_entry(row_of(kDataParallel, share, workers(), 1)));
   }

@@ -18,12 +18,15 @@
 namespace convoy::cli {
 namespace {
 
-// Two workers on one device would wait for each other in one queue.
+// Two workers of a process may share a GPU, each with a stream of its own. Cores are shared
+// already.
 void check_devices(const std::vector<std::string>& devices) {
   for (std::size_t i = 1; i < devices.size(); ++i) {
     const auto before = devices.begin() + static_cast<std::ptrdiff_t>(i);
-    CONVOY_CHECK(std::find(devices.begin(), before, devices[i]) == before,
-                 "--devices {}: {} is named twice", fmt::join(devices, ","), devices[i]);
+    CONVOY_CHECK(
+        is_gpu(Device(devices[i])) || std::find(devices.begin(), before, devices[i]) == before,
+        "--devices {}: {} is named twice, which only GPUs may be", fmt::join(devices, ","),
+        devices[i]);
   }
 }
 

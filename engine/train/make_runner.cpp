@@ -50,18 +50,33 @@ RunnerOptions runner_options(const Settings& settings, std::size_t which) {
   return options;
 }
 
-// Two workers on one device would wait for each other in one queue. Kinds round differently: from
-// the first update on, replicas would not have the same weights.
-void check_devices(const std::vector<std::string>& devices, int workers) {
+// Kinds round differently: from the first update on, replicas would not have the same weights.
+void check_kinds(const std::vector<std::string>& devices, int workers) {
   CONVOY_CHECK(std::ssize(devices) == workers, "devices: {} given for {} worker(s)", devices.size(),
                workers);
-  std::set<Device> seen;
   for (const std::string& name : devices) {
-    CONVOY_CHECK(seen.insert(Device(name)).second, "--devices: {} is named twice",
-                 to_string(Device(name)));
     CONVOY_CHECK(Device(name).type == Device(devices.front()).type,
                  "--devices: {} and {} are of different kinds, which round differently",
                  to_string(Device(devices.front())), to_string(Device(name)));
+  }
+}
+
+// What two workers on one GPU cannot do, before they are made.
+void check_sharing(const Settings& settings, const Ranks& ranks, bool nccl) {
+  std::map<Device, std::set<int>> positions;
+  for (std::size_t i = 0; i < settings.devices.size(); ++i) {
+    const Device device(settings.devices[i]);
+    const int position = ranks.layout().position_of(ranks.first_worker() + static_cast<int>(i));
+    const bool is_second = positions.contains(device);
+    CONVOY_CHECK(!is_second || is_gpu(device),
+                 "--devices: {} is named twice, which only GPUs may be", to_string(device));
+    CONVOY_CHECK(!is_second || !settings.device_memory,
+                 "--device-memory caps what a worker has of its device, but {} is named twice",
+                 to_string(device));
+    CONVOY_CHECK(positions[device].insert(position).second || !nccl,
+                 "--devices: {} is named twice, for the same stage of two replicas: NCCL adds "
+                 "gradients of GPUs of their own, --comm thread or mpi those of shared ones too",
+                 to_string(device));
   }
 }
 
@@ -145,7 +160,8 @@ PipelineOptions pipeline_options(const TrainingJob& job, const Settings& setting
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
   const Ranks ranks = ranks_of(job);
-  check_devices(settings.devices, ranks.local_workers());
+  check_kinds(settings.devices, ranks.local_workers());
+  check_sharing(settings, ranks, uses_nccl(settings, ranks));
   CONVOY_CHECK(!settings.graph || !job.group,
                "--graph records the step of one device alone, but there are {} workers",
                ranks.layout().world());

@@ -114,6 +114,10 @@ MeasuredCosts::MeasuredCosts(const TrainingJob& job, const Ranks& ranks)
       ranks_(ranks),
       kinds_(kinds_of(job.settings.devices)) {
   for (std::size_t i = 0; i < settings_.devices.size(); ++i) {
+    CONVOY_CHECK(
+        std::count(settings_.devices.begin(), settings_.devices.end(), settings_.devices[i]) == 1,
+        "plan: {} is named twice, but devices are measured as if each worker had its own",
+        settings_.devices[i]);
     // A network that no device holds whole is measured too: the planner minds the caps.
     prepare_device(settings_, i).memory().set_cap(0);
     networks_.push_back(job.make_network());

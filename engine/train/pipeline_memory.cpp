@@ -1,5 +1,6 @@
 // A pipeline's memory: measured stage by stage and held against the caps before the first step.
 #include <algorithm>
+#include <mutex>
 
 #include "engine/train/forecast.h"
 #include "engine/train/pipeline_runner.h"
@@ -35,7 +36,12 @@ void PipelineRunner::measure_memory(const std::vector<MicroBatchPlan>& plans) {
   }
   if (images == 0) return;
   images = std::max(images, kFewestImages);
-  run([&](StageWorker& worker) { worker.measure_memory(images, postpones); });
+  std::mutex one_by_one;  // a pool that two fill at once tells nothing of either
+  run([&](StageWorker& worker) {
+    std::unique_lock lock(one_by_one, std::defer_lock);
+    if (shares_devices()) lock.lock();
+    worker.measure_memory(images, postpones);
+  });
   if (device_memory_ == 0) return;
   const std::vector<WorkerReport> reports = all_reports(false, Readers::all);
   const Forecast forecast(setup_.layout, setup_.map, reports, size_of(dtype_), setup_.slots);

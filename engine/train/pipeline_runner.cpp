@@ -1,6 +1,7 @@
 #include "engine/train/pipeline_runner.h"
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <unordered_map>
 
@@ -20,6 +21,29 @@ std::exception_ptr with_rank(const std::exception_ptr& failure, int rank, HostCo
   if (!error.rank()) error = error.with_rank(rank);
   group.abort(error);
   return std::make_exception_ptr(error);
+}
+
+// Without a cap: it counts no messages, which lie in the host's memory then.
+std::shared_ptr<DeviceLanes> lanes_of(const Group& group, const std::vector<WorkerParts>& workers) {
+  std::vector<Device> devices;
+  for (const WorkerParts& worker : workers) {
+    if (worker.options.device_memory > 0) return nullptr;
+    devices.push_back(worker.options.device);
+  }
+  return std::make_shared<DeviceLanes>(group.first_rank(), std::move(devices));
+}
+
+// Workers that share a device must not wait for each other in one queue.
+std::vector<std::unique_ptr<Stream>> streams_of(const std::vector<WorkerParts>& workers) {
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (const WorkerParts& worker : workers) {
+    const Device& device = worker.options.device;
+    const auto sharers =
+        std::count_if(workers.begin(), workers.end(),
+                      [&](const WorkerParts& other) { return other.options.device == device; });
+    streams.push_back(sharers > 1 ? context(device).make_stream() : nullptr);
+  }
+  return streams;
 }
 
 PipelineSetup setup_of(const std::vector<WorkerParts>& workers, const PipelineOptions& options) {
@@ -64,8 +88,10 @@ PipelineRunner::PipelineRunner(Group& group, std::vector<WorkerParts> workers,
       }) {
   check_layout(group, workers, options);
   setup_ = setup_of(workers, options);
+  setup_.lanes = lanes_of(group, workers);
+  streams_ = streams_of(workers);
   workers_.resize(workers.size());
-  threads_.run([&](int i) {
+  run_each([&](int i) {
     const auto place = static_cast<std::size_t>(i);
     workers_[place] = std::make_unique<StageWorker>(group, i, setup_, std::move(workers[place]));
   });
@@ -73,8 +99,21 @@ PipelineRunner::PipelineRunner(Group& group, std::vector<WorkerParts> workers,
 
 PipelineRunner::~PipelineRunner() = default;
 
+void PipelineRunner::run_each(const std::function<void(int)>& work) {
+  threads_.run([&](int i) {
+    std::optional<StreamScope> scope;
+    if (Stream* own = streams_[static_cast<std::size_t>(i)].get()) scope.emplace(*own);
+    work(i);
+  });
+}
+
 void PipelineRunner::run(const std::function<void(StageWorker&)>& work) {
-  threads_.run([&](int i) { work(*workers_[static_cast<std::size_t>(i)]); });
+  run_each([&](int i) { work(*workers_[static_cast<std::size_t>(i)]); });
+}
+
+bool PipelineRunner::shares_devices() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return stream != nullptr; });
 }
 
 const ScheduleLine& PipelineRunner::line_of(const Schedule& schedule,
@@ -96,7 +135,7 @@ StepResult PipelineRunner::step(const Window& window, BatchFeed& feed) {
   ++windows_[window.shares];
   if (keeps_spans_) kept_[window.step] = window.shares;
   std::vector<StepResult> results(workers_.size());
-  threads_.run([&](int i) {
+  run_each([&](int i) {
     StageWorker& worker = *workers_[static_cast<std::size_t>(i)];
     results[static_cast<std::size_t>(i)] =
         worker.step({window, plan, line_of(schedule, worker), feed});
@@ -113,7 +152,7 @@ EvalSums PipelineRunner::evaluate(const HostBatch& batch) {
   const MicroBatchPlan plan = forward_plan(batch);
   const Schedule& schedule = tables_.forwards(plan.count());
   std::vector<EvalSums> sums(workers_.size());
-  threads_.run([&](int i) {
+  run_each([&](int i) {
     StageWorker& worker = *workers_[static_cast<std::size_t>(i)];
     sums[static_cast<std::size_t>(i)] = worker.evaluate({batch, plan, line_of(schedule, worker)});
   });

@@ -17,6 +17,7 @@
 #include "engine/train/stage_worker.h"
 #include "engine/train/window_tables.h"
 #include "engine/train/worker_threads.h"
+#include "kernels/base/context.h"
 
 namespace convoy {
 
@@ -58,7 +59,10 @@ class PipelineRunner : public StepRunner {
   void load(const TrainingTensors& tensors) override;
 
  private:
+  /// work(i) on the thread of each worker of this process, on its device's stream.
+  void run_each(const std::function<void(int)>& work);
   void run(const std::function<void(StageWorker&)>& work);
+  bool shares_devices() const;
   const ScheduleLine& line_of(const Schedule& schedule, const StageWorker& worker) const;
   enum class Readers { leader, all };
   std::vector<WorkerReport> all_reports(bool reset, Readers readers = Readers::leader);
@@ -79,6 +83,7 @@ class PipelineRunner : public StepRunner {
   std::map<Shares, std::int64_t> windows_;  // steps of each shape since the last account
   std::map<std::int64_t, Shares> kept_;     // of the steps whose spans are kept
   bool keeps_spans_ = false;
+  std::vector<std::unique_ptr<Stream>> streams_;  // of workers that share a device; else null
   std::vector<std::unique_ptr<StageWorker>> workers_;
   WorkerThreads threads_;
 };

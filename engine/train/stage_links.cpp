@@ -51,6 +51,10 @@ LinkOptions StageLinks::options_to(int peer) const {
   return options;
 }
 
+std::shared_ptr<DeviceLane> StageLinks::lane(int from, int to, int tag) const {
+  return options_.lanes ? options_.lanes->between(from, to, tag) : nullptr;
+}
+
 // The edge between two stages is named after the lower one.
 void StageLinks::open(int stage, int neighbour) {
   if (neighbour < 0 || neighbour == map_.count()) return;
@@ -62,8 +66,11 @@ void StageLinks::open(int stage, int neighbour) {
   const auto out = is_after ? LinkDirection::activations : LinkDirection::gradients;
   const auto in = is_after ? LinkDirection::gradients : LinkDirection::activations;
   Edge& made = (is_after ? after_ : before_)[stage];
-  made.sender = std::make_unique<TensorSender>(group_, peer, link_tag(edge, out), options);
-  made.receiver = std::make_unique<TensorReceiver>(group_, peer, link_tag(edge, in), options);
+  const int me = group_.rank(), tag_out = link_tag(edge, out), tag_in = link_tag(edge, in);
+  made.sender =
+      std::make_unique<TensorSender>(group_, peer, tag_out, options, lane(me, peer, tag_out));
+  made.receiver =
+      std::make_unique<TensorReceiver>(group_, peer, tag_in, options, lane(peer, me, tag_in));
 }
 
 const std::vector<CrossingTensor>& StageLinks::tensors_of(const Instruction& transfer) const {

@@ -49,7 +49,8 @@ StageWorker::StageWorker(Group& group, int local, const PipelineSetup& setup, Wo
       replicas_(setup.layout.replicas == 1
                     ? nullptr
                     : group_.split_host(setup.layout.position_of(rank_), replica_)),
-      links_(*edges_, setup.map, {setup.layout, options_.device, options_.dtype, setup.slots}),
+      links_(*edges_, setup.map,
+             {setup.layout, options_.device, options_.dtype, setup.slots, setup.lanes}),
       agreement_(group_, setup.layout, setup.map) {
   board_.set_kind(setup.layout.position_of(rank_));
   if (replicas_ && setup.nccl) {

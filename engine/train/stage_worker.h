@@ -26,9 +26,10 @@ struct PipelineSetup {
   StageMap map;
   bool together = false;  ///< batch norm joins micro-batch k of all replicas
   BucketLimits buckets;
-  int slots = 2;        ///< messages that a link holds at either end
-  bool nccl = false;    ///< gradients and batch norms over NCCL
-  double timeout = 60;  ///< seconds in which NCCL's ranks come together
+  int slots = 2;                       ///< messages that a link holds at either end
+  std::shared_ptr<DeviceLanes> lanes;  ///< of the links between GPUs of this process; may be null
+  bool nccl = false;                   ///< gradients and batch norms over NCCL
+  double timeout = 60;                 ///< seconds in which NCCL's ranks come together
 };
 
 /// What one worker brings.

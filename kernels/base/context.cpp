@@ -26,6 +26,11 @@ void DeviceContext::write_in(Stream& stream, void* target, std::size_t bytes,
   copy_in(stream, target, memory.get(), bytes);
 }
 
+void DeviceContext::reach(const Device& other) {
+  CONVOY_FAIL(usage, "{}: no way to the memory of {}, which cuda:K and emu:K have to their kind",
+              to_string(device()), to_string(other));
+}
+
 void DeviceContext::begin_capture(Stream&) {
   CONVOY_FAIL(usage, "{}: no graphs here, which cuda:K and emu:K have", to_string(device()));
 }

@@ -56,6 +56,9 @@ class DeviceContext {
   virtual void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
   /// Queues a copy inside the device.
   virtual void copy(Stream& stream, void* target, const void* source, std::size_t bytes) = 0;
+  /// Copies from the memory of `other`, a GPU of the same kind, go straight from now on where the
+  /// machine has a way.
+  virtual void reach(const Device& other);
 
   /// Whether the next two calls work here.
   virtual bool can_capture() const { return false; }

@@ -119,6 +119,13 @@ void GpuContext::copy(Stream& stream, void* target, const void* source, std::siz
   on.end_span();
 }
 
+void GpuContext::reach(const Device& other) {
+  CONVOY_CHECK(other.type == kType, "{}: no way to the memory of {}, expected one of its kind",
+               to_string(device()), to_string(other));
+  gpu_.make_current();
+  reach_peer(device().index, other.index);
+}
+
 void GpuContext::begin_capture(Stream& stream) {
   CONVOY_CHECK(&stream != default_stream_.get(),
                "{}: the default stream cannot be captured, only one for that alone",

@@ -38,6 +38,7 @@ class GpuContext final : public DeviceContext {
   void copy_out(Stream& stream, void* target, const void* source, std::size_t bytes) override;
   /// The source may be memory of another GPU.
   void copy(Stream& stream, void* target, const void* source, std::size_t bytes) override;
+  void reach(const Device& other) override;
   bool can_capture() const override { return true; }
   void begin_capture(Stream& stream) override;
   std::unique_ptr<Graph> end_capture(Stream& stream) override;

@@ -1,5 +1,7 @@
 #include "kernels/cuda/runtime_extras.h"
 
+#include "kernels/cuda/check.h"
+
 namespace convoy::CONVOY_GPU {
 
 std::string failure_detail() {
@@ -8,6 +10,18 @@ std::string failure_detail() {
 
 bool wants_whole_blocks() {
   return false;
+}
+
+void reach_peer(int device, int peer) {
+  int can = 0;
+  check(cudaDeviceCanAccessPeer(&can, device, peer));
+  if (!can) return;
+  const cudaError_t result = cudaDeviceEnablePeerAccess(peer, 0);
+  if (result == cudaErrorPeerAccessAlreadyEnabled) {
+    cudaGetLastError();  // by an earlier call, or by NCCL
+  } else {
+    check(result);
+  }
 }
 
 }  // namespace convoy::CONVOY_GPU

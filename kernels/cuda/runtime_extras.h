@@ -14,4 +14,8 @@ std::string failure_detail();
 /// are seen.
 bool wants_whole_blocks();
 
+/// Copies from the memory of device `peer` to that of `device`, the thread's own, go straight from
+/// now on where the machine has a way; other accesses stay forbidden on emulated devices.
+void reach_peer(int device, int peer);
+
 }  // namespace convoy::CONVOY_GPU

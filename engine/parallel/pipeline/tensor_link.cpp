@@ -54,6 +54,41 @@ void copy_in(const std::byte* from, const Tensor& tensor) {
   std::memcpy(tensor.buffer().data, from, bytes);
 }
 
+Payload copied_out(const std::vector<Tensor>& values, std::size_t bytes) {
+  Payload payload(bytes);
+  std::byte* to = payload.data();
+  for (const Tensor& tensor : values) {
+    copy_out(tensor, to);
+    to += stored_bytes(tensor);
+  }
+  return payload;
+}
+
+void copy_in(const Payload& payload, const std::vector<Tensor>& tensors) {
+  const std::byte* from = payload.data();
+  for (const Tensor& tensor : tensors) {
+    copy_in(from, tensor);
+    from += stored_bytes(tensor);
+  }
+}
+
+DeviceParcel packed(const std::vector<Tensor>& values) {
+  if (values.empty()) return {};
+  std::vector<DeviceParcel::Part> parts;
+  for (const Tensor& tensor : values) {
+    parts.push_back({tensor.buffer().data, stored_bytes(tensor)});
+  }
+  return DeviceParcel(parts, current_stream(values.front().device()));
+}
+
+void unpack(DeviceParcel& parcel, const std::vector<Tensor>& tensors, const Device& device) {
+  std::vector<DeviceParcel::Place> places;
+  for (const Tensor& tensor : tensors) {
+    places.push_back({tensor.buffer().data, stored_bytes(tensor)});
+  }
+  parcel.open(places, current_stream(device));
+}
+
 /// A tensor of the layout that was sent: on `device` if that knows it, else on a cpu device.
 Tensor make_tensor(const Shape& shape, DType dtype, LayoutId layout, const Device& device) {
   const Device home = is_shared(layout, device) ? device : Device(DeviceType::cpu, 0);
@@ -128,17 +163,14 @@ double TensorSender::send(std::int64_t batch, std::int64_t micro_batch, std::int
     header.tensors[values.size() - 1] = describe_for_link(values.back());
     bytes += stored_bytes(values.back());
   }
-  Payload payload(bytes);
-  std::byte* to = payload.data();
-  for (const Tensor& tensor : values) {
-    copy_out(tensor, to);
-    to += stored_bytes(tensor);
-  }
-  return link_.send(header, std::move(payload));
+  if (!lane_) return link_.send(header, copied_out(values, bytes));
+  lane_->put(packed(values));
+  return link_.send(header, {});
 }
 
 ReceivedTensors TensorReceiver::receive(const ExpectedTensors& expected, const Device& device) {
   const LinkMessage message = link_.receive();
+  DeviceParcel parcel = lane_ ? lane_->take() : DeviceParcel();
   const Comparison comparison(from_, expected);
   compare(comparison, message.header, expected);
   ReceivedTensors received{{}, message.sent_at, message.arrived_at};
@@ -148,13 +180,13 @@ ReceivedTensors TensorReceiver::receive(const ExpectedTensors& expected, const D
     received.tensors.push_back(make_tensor(expected.shapes[i], expected.dtype, layout, device));
     bytes += stored_bytes(received.tensors.back());
   }
-  comparison.check("number of bytes", message.payload.bytes(), bytes);
-  const std::byte* from = message.payload.data();
-  for (Tensor& tensor : received.tensors) {
-    copy_in(from, tensor);
-    from += stored_bytes(tensor);
-    tensor = tensor.to(device);
+  comparison.check("number of bytes", lane_ ? parcel.bytes() : message.payload.bytes(), bytes);
+  if (lane_) {
+    unpack(parcel, received.tensors, device);
+  } else {
+    copy_in(message.payload, received.tensors);
   }
+  for (Tensor& tensor : received.tensors) tensor = tensor.to(device);
   return received;
 }
 

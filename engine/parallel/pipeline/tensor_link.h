@@ -1,10 +1,12 @@
 // Tensors over links: what crosses a stage's edge, one message a micro-batch and direction,
-// compared with what the schedule expects.
+// compared with what the schedule expects. Values go with the message, through the host's memory,
+// or beside it in a lane between GPUs.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "comm/device_lane.h"
 #include "comm/link.h"
 #include "engine/tensor/tensor.h"
 
@@ -29,8 +31,10 @@ struct ExpectedTensors {
 /// The sender's end of one edge and direction.
 class TensorSender {
  public:
-  TensorSender(HostCommunicator& group, int peer, int tag, const LinkOptions& options = {})
-      : link_(group, peer, tag, options) {}
+  /// `lane`: for the values, at both ends the same one; null: they go with the message.
+  TensorSender(HostCommunicator& group, int peer, int tag, const LinkOptions& options = {},
+               std::shared_ptr<DeviceLane> lane = nullptr)
+      : link_(group, peer, tag, options), lane_(std::move(lane)) {}
 
   /// Copies the values when the work queued for them has run, in the layout that they have where
   /// every process reads it alike, else row-major; the tensors may be freed or written when it
@@ -44,6 +48,7 @@ class TensorSender {
 
  private:
   LinkSender link_;
+  const std::shared_ptr<DeviceLane> lane_;
 };
 
 /// What a message brought: tensors of the expected shapes, in order.
@@ -57,8 +62,9 @@ struct ReceivedTensors {
 /// The receiver's end of one edge and direction.
 class TensorReceiver {
  public:
-  TensorReceiver(HostCommunicator& group, int peer, int tag, const LinkOptions& options = {})
-      : link_(group, peer, tag, options), from_(peer) {}
+  TensorReceiver(HostCommunicator& group, int peer, int tag, const LinkOptions& options = {},
+                 std::shared_ptr<DeviceLane> lane = nullptr)
+      : link_(group, peer, tag, options), lane_(std::move(lane)), from_(peer) {}
 
   /// Waits for the next message and makes its tensors on `device`, in the layout that they had.
   /// `communication` with both values unless it is what was expected.
@@ -66,6 +72,7 @@ class TensorReceiver {
 
  private:
   LinkReceiver link_;
+  const std::shared_ptr<DeviceLane> lane_;
   int from_;
 };
 
