@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <utility>
 
 #include "engine/nn/state.h"
@@ -55,6 +56,7 @@ class Verification {
 
  private:
   TrainingJob observed(TrainingJob job) const;
+  void check_devices() const;
   int replica_of(const Device& device) const;
   std::unique_ptr<BatchSource> make_source() const;
   void prepare_one_device();
@@ -103,6 +105,7 @@ Verification::Verification(const TrainingJob& job, const VerifyOptions& options)
       replicas_(ranks_.replicas()),
       plan_(plain_, division_of(plain_.settings, replicas_)),
       trained_(watch_, [this](const Device& device) { return replica_of(device); }) {
+  check_devices();
   if (ranks_.leads() && !is_known()) prepare_one_device();
   runner_ = options.make(job_);
   watch_->take();  // what choosing cuts has run
@@ -120,6 +123,19 @@ TrainingJob Verification::observed(TrainingJob job) const {
     return watched(*network, watch);
   };
   return job;
+}
+
+// A layer's outputs are told apart by their devices.
+void Verification::check_devices() const {
+  std::map<Device, int> replicas;
+  for (std::size_t i = 0; i < job_.settings.devices.size(); ++i) {
+    const Device device(job_.settings.devices[i]);
+    const int replica = ranks_.layout().replica_of(ranks_.first_worker() + static_cast<int>(i));
+    CONVOY_CHECK(replicas.try_emplace(device, replica).first->second == replica,
+                 "verify: {} is named twice, for two replicas, which it tells apart by their "
+                 "devices",
+                 to_string(device));
+  }
 }
 
 int Verification::replica_of(const Device& device) const {

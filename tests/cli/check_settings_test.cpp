@@ -86,7 +86,7 @@ TEST_CASE("check_settings knows the models") {
 
 TEST_CASE("check_settings refuses layouts that contradict themselves") {
   CHECK(error({"--devices", "cpu:0,cpu:1,cpu:0"}) ==
-        "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice");
+        "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice, which only GPUs may be");
   CHECK(error({"--cut", "layer3"}) ==
         "--cut layer3: one stage has no cut; say how many there are with --stages");
   CHECK(

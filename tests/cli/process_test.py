@@ -298,6 +298,37 @@ class Training(ProcessTest):
         self.assertIn("nowhere", self.bad(3, "data", "train", "--data", "folder:nowhere"))
 
 
+class SharedGpu(ProcessTest):
+    """Two workers on one emulated GPU."""
+    TOY = ["--model", "toy", "--batch", "8", "--data", "synthetic:32", "--devices", "emu:0,emu:0"]
+    TWICE = "emu:0 is named twice"
+
+    def test_stages(self):
+        text = self.good("verify", *self.TOY, "--stages", "2", "--micro-batch-size", "2", "--json")
+        self.assertTrue(json.loads(text.splitlines()[-1])["bitwise"])
+        done = self.run_convoy("bench", "split", "--model", "toy", "--batch", "8", "--splits", "4", "--repeats", "1",
+                               "--json", "--devices", "emu:0,emu:0")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"data parallel is left out", done.stderr)
+        modes = [line["mode"] for line in map(json.loads, done.stdout.splitlines()) if "mode" in line]
+        self.assertEqual(modes, ["single", "single", "model-parallel", "pipeline"])
+
+    def test_replicas_go_over_the_host(self):
+        train = ["train", *self.TOY, "--replicas", "2", "--steps", "2", "--json"]
+        self.assertIn(self.TWICE + ", for the same stage of two replicas: NCCL", self.bad(2, "usage", *train))
+        line = json.loads(self.good(*train, "--comm", "thread").splitlines()[-1])
+        apart = json.loads(self.good(*train, "--devices", "emu:0,emu:1").splitlines()[-1])
+        self.assertEqual(line["weights_hash"], apart["weights_hash"])
+
+    def test_what_needs_a_device_each(self):
+        stages = [*self.TOY, "--stages", "2"]
+        self.assertIn(self.TWICE, self.bad(2, "usage", "train", *stages, "--micro-batch-size", "2", "--device-memory", "1GiB"))
+        self.assertIn(self.TWICE, self.bad(2, "usage", "verify", *self.TOY, "--replicas", "2", "--comm", "thread"))
+        done = self.run_convoy("plan", "--model", "toy", "--batch", "8", "--devices", "emu:0,emu:0")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(self.TWICE.encode(), done.stderr)
+
+
 class Signals(ProcessTest):
     def start(self, *words):
         """A run that has made its first steps."""

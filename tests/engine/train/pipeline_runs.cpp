@@ -57,7 +57,7 @@ bool together(const PipelineCase& each) {
 
 WorkerParts parts_of(const PipelineCase& each, int worker) {
   WorkerParts parts;
-  parts.options.device = Device(each.device + ":" + std::to_string(worker));
+  parts.options.device = Device(each.device + ":" + std::to_string(each.one_device ? 0 : worker));
   parts.options.dtype = each.dtype;
   parts.options.clip_grad = each.clip_grad;
   parts.options.micro_batches = each.rule;

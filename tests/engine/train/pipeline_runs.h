@@ -29,6 +29,7 @@ struct PipelineCase {
   std::vector<std::int64_t> batches = {8};  ///< images of each batch of a window
   int steps = 3;
   std::string device = "cpu";
+  bool one_device = false;  ///< of that kind, for all workers; else one each
   DType dtype = DType::f32;
   std::int64_t bad_step = 0;  ///< in which an image holds infinity
 };

@@ -8,6 +8,7 @@
 #include "engine/parallel/pipeline/schedule_text.h"
 #include "engine/parallel/pipeline/schedules.h"
 #include "engine/train/batch_feed.h"
+#include "kernels/emulator/test_control.h"
 #include "tests/engine/train/pipeline_runs.h"
 #include "tests/support/catch.h"
 #include "tests/support/expect_error.h"
@@ -16,6 +17,17 @@ using namespace convoy;
 using namespace convoy::testing;
 
 namespace {
+
+// Streams whose work starts late at random, while it lives.
+class LateStreams {
+ public:
+  explicit LateStreams(unsigned seed) {
+    emulator::set_stream_mode(emulator::StreamMode::random, seed);
+  }
+  ~LateStreams() { emulator::set_stream_mode(emulator::StreamMode::threads); }
+  LateStreams(const LateStreams&) = delete;
+  LateStreams& operator=(const LateStreams&) = delete;
+};
 
 // The first array that differs, or how the lists do.
 std::string difference(const std::vector<NamedArray>& a, const std::vector<NamedArray>& b) {
@@ -128,6 +140,32 @@ TEST_CASE("resnet18 in two and three stages, cut inside residual blocks too") {
   each.cuts = {4, 14};
   each.schedule.name = "zb-h1";
   check_equal(run_pipeline(each), expected);
+}
+
+TEST_CASE("stages on emulated GPUs, one each or all on one, have the bits of one device") {
+  PipelineCase each{.rule = {.size = 3}, .steps = 2, .device = "emu"};
+  const RunResult expected = run_alone(each);
+  for (bool one_device : {false, true}) {
+    each.one_device = one_device;
+    each.workers = 3;
+    each.stages_per_worker = 1;
+    each.schedule.name = "zb-h1";
+    check_equal(run_pipeline(each), expected);
+    each.workers = each.stages_per_worker = 2;
+    each.schedule.name = "interleaved";
+    const LateStreams late(5);
+    check_equal(run_pipeline(each), expected);
+  }
+}
+
+TEST_CASE("replicas that share an emulated GPU add their gradients over the host") {
+  check_replicas({.replicas = 2,
+                  .workers = 2,
+                  .bn = "sync",
+                  .steps = 2,
+                  .device = "emu",
+                  .one_device = true,
+                  .dtype = DType::f64});
 }
 
 TEST_CASE("a tensor that is relayed over a whole stage stays what it is") {
