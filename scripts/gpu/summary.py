@@ -102,6 +102,14 @@ def sums(results):
                           for s in found])
 
 
+def stages(results):
+    for name in sorted(results):
+        for line in results[name]:
+            if line.get("type") == "verify":
+                found = "the bits of one device" if line["bitwise"] else f"differs at {line['first_layer']}"
+                yield f"Two stages ({name}): {found}\n"
+
+
 def splits(results):
     found = [line for lines in results.values() for line in lines if line.get("bench") == "split" and "mode" in line]
     if found:
@@ -113,7 +121,7 @@ def splits(results):
 def main(folder):
     results = read(folder)
     print("# Results of scripts/gpu_check\n")
-    for section in (parts, machine, ceilings, steps, sums, splits, kernels):
+    for section in (parts, machine, ceilings, steps, sums, stages, splits, kernels):
         for line in section(results):
             print(line)
 

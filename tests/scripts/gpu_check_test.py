@@ -31,10 +31,12 @@ class GpuCheck(unittest.TestCase):
             with open(os.path.join(folder, "parts.jsonl"), encoding="utf-8") as file:
                 parts = {line["part"]: line for line in map(json.loads, file)}
             self.assertEqual(done.returncode, 0, (parts, done.stderr))
-            self.assertEqual([parts[name]["status"] for name in ("versions", "conformance", "kernel_tests", "step_fp32")],
-                             ["passed"] * 4, parts)
+            self.assertEqual([parts[name]["status"] for name in ("versions", "conformance", "kernel_tests", "step_fp32", "two_stages", "split")],
+                             ["passed"] * 6, parts)
             self.assertIn(parts["torch_step"]["status"], ("passed", "skipped"))  # PyTorch may not be here
             self.assertIn("| convoy, fp32 | 2 |", done.stdout)
+            self.assertIn("Two stages (two_stages): the bits of one device", done.stdout)
+            self.assertRegex(done.stdout, r"\| pipeline \| 4 \| [a-z0-9-]+ \| [0-9.]+ \|")
             with open(os.path.join(folder, "summary.md"), encoding="utf-8") as file:
                 self.assertIn(file.read(), done.stdout)
 

@@ -89,6 +89,31 @@ TEST_CASE("without images a message is a header, with or without empty tensors")
   CHECK(got.tensors[0].shape() == Shape{0, 16, 2, 2});
 }
 
+TEST_CASE("between GPUs of a process values go beside the message, from one to the other") {
+  const Device to = GENERATE(Device("emu:0"), Device("emu:1"));
+  const int tag = link_tag(0, LinkDirection::gradients);
+  auto group = make_thread_communicators(2);
+  DeviceLanes lanes(0, {Device("emu:0"), to});
+  TensorSender sender(*group[0], 1, tag, {}, lanes.between(0, 1, tag));
+  TensorReceiver receiver(*group[1], 0, tag, {}, lanes.between(0, 1, tag));
+  const std::vector<Shape> shapes = {{2, 19, 3, 5}, {2, 7}};
+  Tensor changed = counted(shapes[0], "emu:0");
+  sender.send(4, 9, 2, {changed, counted(shapes[1], "emu:0")});
+  changed.zero_();  // the parcel has a copy
+  sender.send(4, 10, 0, {});
+  const ReceivedTensors got = receiver.receive(expect(2, shapes), to);
+  REQUIRE(got.tensors.size() == 2);
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    CHECK(got.tensors[i].device() == to);
+    CHECK(got.tensors[i].to_vector<float>() == counted(shapes[i], kRef).to_vector<float>());
+  }
+  CHECK(receiver.receive({.batch = 4, .micro_batch = 10}, to).tensors.empty());
+  sender.send(4, 9, 2, {counted({2, 3}, "emu:0")});
+  expect_error(ErrorKind::communication, {"shape of tensor 0 is (2, 3), expected (3, 2)"}, [&] {
+    receiver.receive(expect(2, {{3, 2}}), to);
+  });
+}
+
 TEST_CASE("a message that the schedule does not expect names both values") {
   Pair pair;
   const Tensor x = counted({2, 3}, kCpu);
