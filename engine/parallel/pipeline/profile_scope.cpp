@@ -12,8 +12,10 @@ ProfileScope::ProfileScope(Module& module, const Device& device, DType dtype)
       dtype_(dtype),
       trained_(module.is_training()),
       no_updates_(module),
-      stream_(device_.make_stream()),
-      on_stream_(std::make_unique<StreamScope>(*stream_)) {
+      stream_(device_.make_stream()) {
+  // Values of the module may be queued and not there yet.
+  stream_->wait(current_stream(device).record());
+  on_stream_ = std::make_unique<StreamScope>(*stream_);
   for (const NamedTensors& tensors : {module.named_parameters(), module.named_buffers()}) {
     for (const auto& [name, tensor] : tensors) {
       homes_.push_back({tensor, std::exchange(tensor.grad(), {}), tensor.detach()});

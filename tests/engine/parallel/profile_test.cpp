@@ -2,12 +2,16 @@
 // and the cuts made from it.
 #include "engine/parallel/pipeline/profile.h"
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/nn/layers.h"
 #include "engine/nn/slice.h"
 #include "engine/parallel/pipeline/auto_cut.h"
+#include "engine/parallel/pipeline/profile_scope.h"
 #include "kernels/base/context.h"
 #include "models/models.h"
 #include "tests/support/catch.h"
@@ -97,6 +101,23 @@ TEST_CASE("A profile measures each node and leaves the network as it was") {
     gradient_bytes += node.gradient_bytes;
   }
   CHECK(gradient_bytes == 4.0 * static_cast<double>(network->parameter_count()));
+}
+
+TEST_CASE("Work of a profile begins after what is queued for the network") {
+  for (const char* name : {"cpu:0", "emu:0"}) {
+    const Device device(name);
+    Linear layer(2, 2);
+    layer.to(device);
+    std::atomic<bool> is_ready = false, was_ready = false;
+    current_stream(device).host_call([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      is_ready = true;
+    });
+    ProfileScope scope(layer, device, DType::f32);
+    scope.stream().host_call([&] { was_ready = is_ready.load(); });
+    scope.close_stream();
+    CHECK(was_ready);
+  }
 }
 
 TEST_CASE("A convolution with batch norm keeps its input and its own output from F to I") {
