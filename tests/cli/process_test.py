@@ -140,7 +140,7 @@ class Usage(ProcessTest):
 
     def test_an_error_is_the_only_line(self):
         misspelt = environment(CONVOY_EPOCH="3")
-        self.assertIn("--precision bf16", self.bad(2, "usage", *TOY, "--amp", env=misspelt))
+        self.assertIn("--precision bf16", self.bad(2, "usage", *TOY, "--amp", "--devices", "ref:0", env=misspelt))
         self.assertIn("nowhere", self.bad(3, "data", "train", "--data", "folder:nowhere", env=misspelt))
         done = self.run_convoy(*TOY, "--schedule", "1f1b", env=misspelt)
         self.assertEqual(done.returncode, 0)
