@@ -32,7 +32,11 @@ Chunk chunk_of(std::int64_t count, int rank, int size) {
 
 Pieces Pieces::of(const Exchange& exchange, const ReduceCall& call) {
   const auto room = static_cast<std::int64_t>(exchange.piece_bytes());
-  const std::int64_t most = std::min(room, kLargestPiece) / call.element();
+  return at_most(std::min(room, kLargestPiece), exchange, call);
+}
+
+Pieces Pieces::at_most(std::int64_t bytes, const Exchange& exchange, const ReduceCall& call) {
+  const std::int64_t most = bytes / call.element();
   const std::int64_t least = std::min(most, kSmallestPiece / call.element());
   const std::int64_t chunk = divide_up(call.count, exchange.size());
   // Four pieces at least, where they are not too small: the first one is on its way early.

@@ -50,6 +50,8 @@ struct Pieces {
 
   /// For the chunks of `call` over the ranks of `exchange`; the same on all ranks.
   static Pieces of(const Exchange& exchange, const ReduceCall& call);
+  /// The same, of at most `bytes`.
+  static Pieces at_most(std::int64_t bytes, const Exchange& exchange, const ReduceCall& call);
   /// Number of pieces of the longest chunk.
   static std::int64_t longest(std::int64_t count, int ranks, std::int64_t elements);
   /// Piece `index` of `chunk`; empty beyond the end.

@@ -6,6 +6,7 @@ namespace convoy {
 
 std::shared_ptr<std::byte> HostMemory::make(std::size_t bytes) {
   auto memory = std::make_shared<SharedMemory>(SharedMemory::make(bytes));
+  memory->populate();
   const std::lock_guard lock(mutex_);
   std::erase_if(own_, [](const auto& known) { return known.expired(); });
   own_.push_back(memory);

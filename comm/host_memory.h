@@ -24,8 +24,8 @@ struct HostAddress {
 /// Thread-safe.
 class HostMemory {
  public:
-  /// `bytes` of zeros on a page; others find them as long as the pointer lives, and what they have
-  /// opened by then stays. `resource` where there is no room.
+  /// `bytes` of zeros on a page, all of it there; others find them as long as the pointer lives,
+  /// and what they have opened by then stays. `resource` where there is no room.
   std::shared_ptr<std::byte> make(std::size_t bytes);
   /// Of `bytes` at `data`; none unless they lie in memory that make() gave.
   std::optional<HostAddress> find(const void* data, std::size_t bytes) const;

@@ -15,6 +15,9 @@
 namespace convoy {
 namespace {
 
+// Bytes: a second-level cache holds what two ranks have of it, and words about pieces are few.
+constexpr std::int64_t kLargestPiece = 512 * 1024;
+
 /// What a rank tells all others first.
 struct Places {
   bool reachable = false;  // for all of them
@@ -59,7 +62,7 @@ class InPlace {
   InPlace(Exchange& exchange, const ReduceCall& call, const std::vector<Places>& places)
       : exchange_(exchange),
         call_(call),
-        pieces_(Pieces::of(exchange, call)),
+        pieces_(Pieces::at_most(kLargestPiece, exchange, call)),
         in_(exchange.size()),
         out_(exchange.size()),
         sources_(exchange.size()) {

@@ -60,6 +60,12 @@ void SharedMemory::close_descriptor() {
   if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
+void SharedMemory::populate() const {
+#ifdef MADV_POPULATE_WRITE
+  madvise(data_, bytes_, MADV_POPULATE_WRITE);  // a kernel before 5.14 refuses, and nothing is lost
+#endif
+}
+
 SharedMemory SharedMemory::make(std::size_t bytes) {
   const int descriptor = memfd_create("convoy", MFD_CLOEXEC);
   if (descriptor < 0) CONVOY_FAIL(resource, "shared memory: {}", std::strerror(errno));

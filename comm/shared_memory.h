@@ -39,6 +39,8 @@ class SharedMemory {
   bool closed() const { return tail().closed.load(std::memory_order_acquire) != 0; }
   /// Nobody opens it any more; the mapping stays.
   void close_descriptor();
+  /// Takes all pages from the system now, where it can: their first use costs nothing then.
+  void populate() const;
 
  private:
   /// The end of the memory.
