@@ -26,6 +26,9 @@
 namespace convoy {
 namespace {
 
+// The first step shows what memory and which layouts are wanted, the second finds them.
+constexpr int kWarmUp = 2;
+
 // Forward, input gradient (not of the first layer) and weight gradient; a multiply-add counts two.
 double flops_of_step(const Network& network, std::int64_t images, std::int64_t image_size) {
   const std::vector<Shape> outputs = network.output_shapes(images, image_size);
@@ -180,7 +183,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   StepBenchResult result;
   result.replicas = ranks.replicas();
   result.peak_flops = best_peak(job.settings, ranks);
-  stepper.step();
+  for (int i = 0; i < kWarmUp; ++i) stepper.step();
   progress(0, options.steps);
   const ReduceSeconds before = stepper.reduced();
   for (std::int64_t step = 1; step <= options.steps; ++step) {

@@ -15,7 +15,7 @@ namespace convoy {
 struct StepBenchOptions {
   /// model, image_size (224), batch (of all replicas), devices, threads, precision, bn
   Settings settings;
-  std::int64_t steps = 3;  ///< measured, after one for warming up
+  std::int64_t steps = 3;  ///< measured, after two for warming up
   Group* group = nullptr;  ///< all workers, each a replica; null: there is one
 };
 

@@ -9,7 +9,7 @@ Convoy beside other programs that do the same work on the same cores, written by
 HOW = """## How it is measured
 In each turn every program of a row measures once, one after the other, always in the same order; what waits for its
 turn sleeps. PyTorch's scripts stay between turns, so that a turn holds neither imports nor compilation; Convoy is
-started for each turn, and its first step, as theirs, is not counted. Values are medians over the turns. A ratio is
+started for each turn. The first steps of all are not counted: two of Convoy's. Values are medians over the turns. A ratio is
 Convoy's median over that of the best other program of the row; in brackets stand the least and the greatest ratio
 within one turn. A program with a virtual environment of PyTorch repeats it:
 
