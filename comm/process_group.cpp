@@ -201,9 +201,9 @@ HostCommunicator& own_communicator() {
 
 /// Unless the user has said how many cores, workers of one host share them, and keep to their own.
 void share_cores(const Group& group, int local, const Device& device) {
-  DeviceContext& cores = context(device);
-  if (!std::getenv("OMP_NUM_THREADS")) cores.set_threads(group.cores_per_worker());
-  if (!openmp_binds_threads()) cores.set_cores(group.cores(local));
+  DeviceContext& own = context(device);
+  if (!std::getenv("OMP_NUM_THREADS")) own.set_threads(group.cores_per_worker());
+  if (!openmp_binds_threads()) own.set_cores(group.cores(local));
 }
 
 /// Queued collectives use the group: it stays until they have run, or its abort has ended them.

@@ -44,10 +44,7 @@ def measure(size, repeats, ranks):
 
 def main():
     args = parse()
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    turns.pin(rank)
+    rank, ranks = turns.join()
     sizes = [int(size) for size in args.bytes.split(",")]
     turns.answer(args, lambda: [measure(size, args.repeats, ranks) for size in sizes], speaks=rank == 0)
     dist.destroy_process_group()

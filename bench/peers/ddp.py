@@ -45,10 +45,7 @@ def make_step(batch, size):
 
 def main():
     args = parse()
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank, ranks = dist.get_rank(), dist.get_world_size()
-    turns.pin(rank)
+    rank, ranks = turns.join()
     turns.measure(args, make_step(args.batch // ranks, args.size), lambda seconds: {
         "peer": "pytorch " + torch.__version__, "ranks": ranks, "batch": args.batch, "size": args.size,
         "images_per_s": args.batch / seconds}, speaks=rank == 0)

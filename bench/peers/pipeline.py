@@ -80,10 +80,7 @@ def make_step(args, mode, rank):
 
 def main():
     args = parse()
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    rank = dist.get_rank()
-    turns.pin(rank)
+    rank, _ = turns.join()
     for mode in args.modes.split(","):
         turns.measure(args, make_step(args, mode, rank), lambda seconds, name=mode: {
             "peer": "pytorch " + torch.__version__, "mode": name, "batch": args.batch, "size": args.size,

@@ -39,3 +39,13 @@ def pin(rank):
     """This process to a core of its own, one of those that it may use."""
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {cores[rank % len(cores)]})
+
+
+def join():
+    """Joins the group over Gloo that torchrun has started, with one thread on a core of its own: rank and ranks."""
+    import torch
+    import torch.distributed as dist
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    pin(dist.get_rank())
+    return dist.get_rank(), dist.get_world_size()
