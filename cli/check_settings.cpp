@@ -18,24 +18,12 @@
 namespace convoy::cli {
 namespace {
 
-// Two workers of a process may share a GPU, each with a stream of its own. Cores are shared
-// already.
-void check_devices(const std::vector<std::string>& devices) {
-  for (std::size_t i = 1; i < devices.size(); ++i) {
-    const auto before = devices.begin() + static_cast<std::ptrdiff_t>(i);
-    CONVOY_CHECK(
-        is_gpu(Device(devices[i])) || std::find(devices.begin(), before, devices[i]) == before,
-        "--devices {}: {} is named twice, which only GPUs may be", fmt::join(devices, ","),
-        devices[i]);
-  }
-}
-
 std::string no_effect(const std::string& flag, const char* where) {
   return fmt::format("--{} has no effect {}", flag, where);
 }
 
 void check_layout(const Settings& settings) {
-  check_devices(settings.devices);
+  check_named_once(settings);
   CONVOY_CHECK(settings.cut == "auto" || settings.stages != "1",
                "--cut {}: one stage has no cut; say how many there are with --stages",
                settings.cut);

@@ -67,10 +67,7 @@ void check_sharing(const Settings& settings, const Ranks& ranks, bool nccl) {
   for (std::size_t i = 0; i < settings.devices.size(); ++i) {
     const Device device(settings.devices[i]);
     const int position = ranks.layout().position_of(ranks.first_worker() + static_cast<int>(i));
-    const bool is_second = positions.contains(device);
-    CONVOY_CHECK(!is_second || is_gpu(device),
-                 "--devices: {} is named twice, which only GPUs may be", to_string(device));
-    CONVOY_CHECK(!is_second || !settings.device_memory,
+    CONVOY_CHECK(!settings.device_memory || !positions.contains(device),
                  "--device-memory caps what a worker has of its device, but {} is named twice",
                  to_string(device));
     CONVOY_CHECK(positions[device].insert(position).second || !nccl,
@@ -120,6 +117,16 @@ std::unique_ptr<StepRunner> make_local_runner(WorkerParts parts, bool graph) {
 
 }  // namespace
 
+void check_named_once(const Settings& settings) {
+  std::set<Device> named;
+  for (const std::string& name : settings.devices) {
+    const Device device(name);
+    CONVOY_CHECK(is_gpu(device) || named.insert(device).second,
+                 "--devices {}: {} is named twice, which only GPUs may be",
+                 fmt::join(settings.devices, ","), to_string(device));
+  }
+}
+
 bool uses_nccl(const Settings& settings, const Ranks& ranks) {
   bool others = false;
   for (const std::string& name : settings.devices) others = others || !is_gpu(Device(name));
@@ -160,6 +167,7 @@ PipelineOptions pipeline_options(const TrainingJob& job, const Settings& setting
 std::unique_ptr<StepRunner> make_runner(const TrainingJob& job) {
   const Settings settings = resolved_settings(job.settings, job.network->takes_rows());
   const Ranks ranks = ranks_of(job);
+  check_named_once(settings);
   check_kinds(settings.devices, ranks.local_workers());
   check_sharing(settings, ranks, uses_nccl(settings, ranks));
   CONVOY_CHECK(!settings.graph || !job.group,

@@ -36,6 +36,10 @@ void prepare_workers(Settings& settings, const Group* group);
 /// Whether copies and sums beside the work of this process's workers find cores of their own.
 bool has_spare_cores(const Settings& settings);
 
+/// `usage` where settings.devices name one twice that is no GPU. Two workers of a process may share
+/// a GPU, each with a stream of its own; cores are shared already.
+void check_named_once(const Settings& settings);
+
 /// The element type of settings.precision; `usage` where a device's kernels lack it.
 DType dtype_of_precision(const Settings& settings);
 

@@ -282,6 +282,13 @@ TEST_CASE("one value per channel in a replica's share is refused before the firs
   CHECK(events.steps.empty());
 }
 
+TEST_CASE("no two workers of a process are on the same cores") {
+  Settings settings;
+  settings.devices = {"cpu:0", "cpu:1", "cpu:0"};
+  check_error([&] { make_runner(tiny_job(settings, 8)); }, ErrorKind::usage,
+              "--devices cpu:0,cpu:1,cpu:0: cpu:0 is named twice, which only GPUs may be");
+}
+
 TEST_CASE("a stop at one worker's process is one step for all, and saved") {
   Settings settings;
   settings.batch = 6;
