@@ -114,7 +114,7 @@ std::vector<std::string> idle_notes(const Options& options, const Layout& layout
   }
   const bool whole = !options.settings.micro_batches && !options.settings.micro_batch_size;
   if (!one_stage && whole) {
-    notes.push_back(
+    notes.emplace_back(
         "one micro-batch a batch: stages work one after the other; --micro-batches or "
         "--micro-batch-size let them work at the same time");
   }

@@ -79,7 +79,7 @@ TEST_CASE("nccl: ranks that differ are named with both calls") {
     CHECK(clique.error_of(1) == ncclInvalidUsage);
     CHECK(clique.text_of(0) == clique.text_of(1));
     CHECK(cudaStreamQuery(clique.stream(0)) == cudaErrorNotReady);  // until the abort
-    const std::string text = clique.text_of(0);
+    std::string text = clique.text_of(0);
     clique.end();
     return text;
   };

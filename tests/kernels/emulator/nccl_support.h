@@ -98,7 +98,8 @@ template <class T>
 std::vector<Values<T>> on_all(const Clique& clique, std::size_t count) {
   std::vector<Values<T>> all;
   for (int rank = 0; rank < clique.size(); ++rank) {
-    all.emplace_back(rank, iota<T>(count, static_cast<T>(100 * rank)));
+    const int first = 100 * rank;
+    all.emplace_back(rank, iota<T>(count, static_cast<T>(first)));
   }
   return all;
 }
