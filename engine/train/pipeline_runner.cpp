@@ -23,14 +23,17 @@ std::exception_ptr with_rank(const std::exception_ptr& failure, int rank, HostCo
   return std::make_exception_ptr(error);
 }
 
-// Without a cap: it counts no messages, which lie in the host's memory then.
-std::shared_ptr<DeviceLanes> lanes_of(const Group& group, const std::vector<WorkerParts>& workers) {
+// With as many slots as both ends of a link have. On GPUs without a cap alone: that counts no
+// parcels, which are in the memory of the GPU.
+std::shared_ptr<ParcelLanes> lanes_of(const Group& group, const std::vector<WorkerParts>& workers,
+                                      int slots) {
   std::vector<Device> devices;
   for (const WorkerParts& worker : workers) {
-    if (worker.options.device_memory > 0) return nullptr;
-    devices.push_back(worker.options.device);
+    const Device& device = worker.options.device;
+    if (is_gpu(device) && worker.options.device_memory > 0) return nullptr;
+    devices.push_back(device);
   }
-  return std::make_shared<DeviceLanes>(group.first_rank(), std::move(devices));
+  return std::make_shared<ParcelLanes>(group.first_rank(), std::move(devices), 2 * slots);
 }
 
 // Workers that share a device must not wait for each other in one queue.
@@ -88,7 +91,7 @@ PipelineRunner::PipelineRunner(Group& group, std::vector<WorkerParts> workers,
       }) {
   check_layout(group, workers, options);
   setup_ = setup_of(workers, options);
-  setup_.lanes = lanes_of(group, workers);
+  setup_.lanes = lanes_of(group, workers, options.slots);
   streams_ = streams_of(workers);
   workers_.resize(workers.size());
   run_each([&](int i) {

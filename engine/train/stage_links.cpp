@@ -51,7 +51,7 @@ LinkOptions StageLinks::options_to(int peer) const {
   return options;
 }
 
-std::shared_ptr<DeviceLane> StageLinks::lane(int from, int to, int tag) const {
+std::shared_ptr<ParcelLane> StageLinks::lane(int from, int to, int tag) const {
   return options_.lanes ? options_.lanes->between(from, to, tag) : nullptr;
 }
 

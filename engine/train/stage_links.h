@@ -19,8 +19,8 @@ struct StageLinkOptions {
   Device device;
   DType dtype = DType::f32;
   int slots = 2;  ///< messages that a channel holds at either end
-  /// Between GPUs of this process; null: values go through the host's memory.
-  std::shared_ptr<DeviceLanes> lanes = nullptr;
+  /// Between workers of this process; null: values go with the messages.
+  std::shared_ptr<ParcelLanes> lanes = nullptr;
 };
 
 /// Used by the thread of its worker. Collective to make: links are tested before any work.
@@ -50,7 +50,7 @@ class StageLinks {
   };
   void open(int stage, int neighbour);
   LinkOptions options_to(int peer) const;
-  std::shared_ptr<DeviceLane> lane(int from, int to, int tag) const;
+  std::shared_ptr<ParcelLane> lane(int from, int to, int tag) const;
   const std::vector<CrossingTensor>& tensors_of(const Instruction& transfer) const;
 
   HostCommunicator& group_;

@@ -27,7 +27,7 @@ struct PipelineSetup {
   bool together = false;  ///< batch norm joins micro-batch k of all replicas
   BucketLimits buckets;
   int slots = 2;                       ///< messages that a link holds at either end
-  std::shared_ptr<DeviceLanes> lanes;  ///< of the links between GPUs of this process; may be null
+  std::shared_ptr<ParcelLanes> lanes;  ///< of the links inside this process; may be null
   bool nccl = false;                   ///< gradients and batch norms over NCCL
   double timeout = 60;                 ///< seconds in which NCCL's ranks come together
 };

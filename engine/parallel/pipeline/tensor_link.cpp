@@ -5,6 +5,7 @@
 #include <string>
 
 #include "comm/channel.h"
+#include "comm/clock.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "kernels/cpu/layout.h"
@@ -72,17 +73,17 @@ void copy_in(const Payload& payload, const std::vector<Tensor>& tensors) {
   }
 }
 
-DeviceParcel packed(const std::vector<Tensor>& values) {
+Parcel packed(const std::vector<Tensor>& values) {
   if (values.empty()) return {};
-  std::vector<DeviceParcel::Part> parts;
+  std::vector<Parcel::Part> parts;
   for (const Tensor& tensor : values) {
     parts.push_back({tensor.buffer().data, stored_bytes(tensor)});
   }
-  return DeviceParcel(parts, current_stream(values.front().device()));
+  return Parcel(parts, current_stream(values.front().device()));
 }
 
-void unpack(DeviceParcel& parcel, const std::vector<Tensor>& tensors, const Device& device) {
-  std::vector<DeviceParcel::Place> places;
+void unpack(Parcel& parcel, const std::vector<Tensor>& tensors, const Device& device) {
+  std::vector<Parcel::Place> places;
   for (const Tensor& tensor : tensors) {
     places.push_back({tensor.buffer().data, stored_bytes(tensor)});
   }
@@ -149,6 +150,18 @@ int link_tag(int edge, LinkDirection direction) {
   return tag;
 }
 
+TensorSender::TensorSender(HostCommunicator& group, int peer, int tag, const LinkOptions& options,
+                           std::shared_ptr<ParcelLane> lane)
+    : group_(group), lane_(std::move(lane)) {
+  if (!lane_) link_.emplace(group, peer, tag, options);
+}
+
+TensorReceiver::TensorReceiver(HostCommunicator& group, int peer, int tag,
+                               const LinkOptions& options, std::shared_ptr<ParcelLane> lane)
+    : group_(group), lane_(std::move(lane)), from_(peer) {
+  if (!lane_) link_.emplace(group, peer, tag, options);
+}
+
 double TensorSender::send(std::int64_t batch, std::int64_t micro_batch, std::int64_t images,
                           const std::vector<Tensor>& tensors) {
   CONVOY_CHECK(tensors.size() <= LinkHeader::kMaxTensors,
@@ -163,31 +176,51 @@ double TensorSender::send(std::int64_t batch, std::int64_t micro_batch, std::int
     header.tensors[values.size() - 1] = describe_for_link(values.back());
     bytes += stored_bytes(values.back());
   }
-  if (!lane_) return link_.send(header, copied_out(values, bytes));
-  lane_->put(packed(values));
-  return link_.send(header, {});
+  if (lane_) return lane_->send(header, packed(values), group_);
+  return link_->send(header, copied_out(values, bytes));
+}
+
+void TensorSender::flush() {
+  if (link_) link_->flush();
 }
 
 ReceivedTensors TensorReceiver::receive(const ExpectedTensors& expected, const Device& device) {
-  const LinkMessage message = link_.receive();
-  DeviceParcel parcel = lane_ ? lane_->take() : DeviceParcel();
+  return lane_ ? receive_parcel(expected, device) : receive_message(expected, device);
+}
+
+ReceivedTensors TensorReceiver::receive_parcel(const ExpectedTensors& expected,
+                                               const Device& device) {
+  ParcelMessage message = lane_->receive(group_);
+  std::vector<Tensor> tensors =
+      make_tensors(message.header, message.parcel.bytes(), expected, device);
+  unpack(message.parcel, tensors, device);
+  return {std::move(tensors), message.sent_at, steady_now()};
+}
+
+ReceivedTensors TensorReceiver::receive_message(const ExpectedTensors& expected,
+                                                const Device& device) {
+  const LinkMessage message = link_->receive();
+  std::vector<Tensor> tensors =
+      make_tensors(message.header, message.payload.bytes(), expected, device);
+  copy_in(message.payload, tensors);
+  for (Tensor& tensor : tensors) tensor = tensor.to(device);
+  return {std::move(tensors), message.sent_at, message.arrived_at};
+}
+
+std::vector<Tensor> TensorReceiver::make_tensors(const LinkHeader& header, std::size_t bytes,
+                                                 const ExpectedTensors& expected,
+                                                 const Device& device) const {
   const Comparison comparison(from_, expected);
-  compare(comparison, message.header, expected);
-  ReceivedTensors received{{}, message.sent_at, message.arrived_at};
-  std::size_t bytes = 0;
+  compare(comparison, header, expected);
+  std::vector<Tensor> tensors;
+  std::size_t all = 0;
   for (std::size_t i = 0; i < expected.shapes.size(); ++i) {
-    const LayoutId layout = message.header.tensors[i].layout;
-    received.tensors.push_back(make_tensor(expected.shapes[i], expected.dtype, layout, device));
-    bytes += stored_bytes(received.tensors.back());
+    const LayoutId layout = header.tensors[i].layout;
+    tensors.push_back(make_tensor(expected.shapes[i], expected.dtype, layout, device));
+    all += stored_bytes(tensors.back());
   }
-  comparison.check("number of bytes", lane_ ? parcel.bytes() : message.payload.bytes(), bytes);
-  if (lane_) {
-    unpack(parcel, received.tensors, device);
-  } else {
-    copy_in(message.payload, received.tensors);
-  }
-  for (Tensor& tensor : received.tensors) tensor = tensor.to(device);
-  return received;
+  comparison.check("number of bytes", bytes, all);
+  return tensors;
 }
 
 }  // namespace convoy

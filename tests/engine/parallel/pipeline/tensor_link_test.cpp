@@ -89,16 +89,18 @@ TEST_CASE("without images a message is a header, with or without empty tensors")
   CHECK(got.tensors[0].shape() == Shape{0, 16, 2, 2});
 }
 
-TEST_CASE("between GPUs of a process values go beside the message, from one to the other") {
-  const Device to = GENERATE(Device("emu:0"), Device("emu:1"));
+TEST_CASE("in a process messages take a lane, from one device to another of its kind") {
+  const auto [source, target] = GENERATE(values<std::pair<const char*, const char*>>(
+      {{"emu:0", "emu:0"}, {"emu:0", "emu:1"}, {"cpu:0", "cpu:1"}, {"ref:0", "ref:1"}}));
+  const Device from(source), to(target);
   const int tag = link_tag(0, LinkDirection::gradients);
   auto group = make_thread_communicators(2);
-  DeviceLanes lanes(0, {Device("emu:0"), to});
+  ParcelLanes lanes(0, {from, to}, 3);
   TensorSender sender(*group[0], 1, tag, {}, lanes.between(0, 1, tag));
   TensorReceiver receiver(*group[1], 0, tag, {}, lanes.between(0, 1, tag));
   const std::vector<Shape> shapes = {{2, 19, 3, 5}, {2, 7}};
-  Tensor changed = counted(shapes[0], "emu:0");
-  sender.send(4, 9, 2, {changed, counted(shapes[1], "emu:0")});
+  Tensor changed = counted(shapes[0], from);
+  sender.send(4, 9, 2, {changed, counted(shapes[1], from)});
   changed.zero_();  // the parcel has a copy
   sender.send(4, 10, 0, {});
   const ReceivedTensors got = receiver.receive(expect(2, shapes), to);
@@ -108,7 +110,7 @@ TEST_CASE("between GPUs of a process values go beside the message, from one to t
     CHECK(got.tensors[i].to_vector<float>() == counted(shapes[i], kRef).to_vector<float>());
   }
   CHECK(receiver.receive({.batch = 4, .micro_batch = 10}, to).tensors.empty());
-  sender.send(4, 9, 2, {counted({2, 3}, "emu:0")});
+  sender.send(4, 9, 2, {counted({2, 3}, from)});
   expect_error(ErrorKind::communication, {"shape of tensor 0 is (2, 3), expected (3, 2)"}, [&] {
     receiver.receive(expect(2, {{3, 2}}), to);
   });
