@@ -11,6 +11,7 @@
 #include "bench/split_cuts.h"
 #include "bench/split_names.h"
 #include "bench/timed_program.h"
+#include "bench/warm_up.h"
 #include "engine/data/order.h"
 #include "engine/nn/layers.h"
 #include "engine/parallel/pipeline/profile.h"
@@ -325,15 +326,14 @@ std::shared_ptr<ReadyBatches> SplitBench::feed_of(const SplitRow& row) {
   return feed;
 }
 
-// The first step is dropped here: it makes primitives and takes memory.
 Entry SplitBench::make_entry(SplitRow row) {
-  say("first step: " + row_name(row));
+  say("first steps: " + row_name(row));
   const bool takes_part = row.mode != kSingle || ranks_.leads();
   auto program =
       std::make_unique<TimedProgram>(job_of(row), ranks_, takes_part ? feed_of(row) : nullptr,
                                      shares_of(batch(), row.replicas), takes_part);
   Entry entry{std::move(row), std::move(program)};
-  step(entry);
+  for (int i = 0; i < kWarmUpSteps; ++i) step(entry);
   return entry;
 }
 

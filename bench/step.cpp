@@ -10,6 +10,7 @@
 #include "bench/made_up.h"
 #include "bench/median.h"
 #include "bench/op_times.h"
+#include "bench/warm_up.h"
 #include "comm/host_values.h"
 #include "engine/autograd/backward.h"
 #include "engine/data/order.h"
@@ -25,9 +26,6 @@
 
 namespace convoy {
 namespace {
-
-// The first step shows what memory and which layouts are wanted, the second finds them.
-constexpr int kWarmUp = 2;
 
 // Forward, input gradient (not of the first layer) and weight gradient; a multiply-add counts two.
 double flops_of_step(const Network& network, std::int64_t images, std::int64_t image_size) {
@@ -183,7 +181,7 @@ StepBenchResult bench_step(const StepBenchOptions& options,
   StepBenchResult result;
   result.replicas = ranks.replicas();
   result.peak_flops = best_peak(job.settings, ranks);
-  for (int i = 0; i < kWarmUp; ++i) stepper.step();
+  for (int i = 0; i < kWarmUpSteps; ++i) stepper.step();
   progress(0, options.steps);
   const ReduceSeconds before = stepper.reduced();
   for (std::int64_t step = 1; step <= options.steps; ++step) {
