@@ -22,15 +22,21 @@ std::size_t room_for(std::size_t bytes) {
 }  // namespace
 
 Parcel::Parcel(const std::vector<Part>& parts, Stream& stream) {
+  if (parts.empty()) return;
   std::size_t room = 0;
   for (const Part& part : parts) {
     bytes_ += part.bytes;
     room += room_for(part.bytes);
   }
-  if (bytes_ == 0) return;
-  std::byte* to = take_memory(room, stream);
+  DeviceContext& device = context(stream.device());
+  MemoryPool& pool = device.memory();
+  block_ = std::make_shared<MemoryPool::Block>(is_gpu(stream.device())
+                                                   ? pool.allocate(room, &stream)
+                                                   : pool.allocate_uncounted(room, &stream));
+  auto* to = static_cast<std::byte*>(block_->data());
   for (const Part& part : parts) {
-    context(stream.device()).copy(stream, to, part.data, part.bytes);
+    if (part.bytes > 0) device.copy(stream, to, part.data, part.bytes);
+    parts_.push_back({to, part.bytes});
     to += room_for(part.bytes);
   }
   packed_ = stream.record();
@@ -39,28 +45,16 @@ Parcel::Parcel(const std::vector<Part>& parts, Stream& stream) {
 void Parcel::open(const std::vector<Place>& places, Stream& stream) {
   if (bytes_ == 0) return;
   stream.wait(packed_);
-  const std::byte* from = data_;
-  for (const Place& place : places) {
-    context(stream.device()).copy(stream, place.data, from, place.bytes);
-    from += room_for(place.bytes);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (places[i].bytes == 0) continue;
+    context(stream.device()).copy(stream, places[i].data, parts_[i].data, places[i].bytes);
   }
-  free_memory(stream);
+  block_->use_until(stream.record());
 }
 
-std::byte* Parcel::take_memory(std::size_t bytes, Stream& stream) {
-  if (is_gpu(stream.device())) {
-    block_ = context(stream.device()).memory().allocate(bytes, &stream);
-    data_ = static_cast<std::byte*>(block_.data());
-  } else {
-    host_ = std::make_shared_for_overwrite<std::byte[]>(bytes);
-    data_ = host_.get();
-  }
-  return const_cast<std::byte*>(data_);
-}
-
-void Parcel::free_memory(Stream& stream) {
-  if (is_gpu(stream.device())) return block_.use_until(stream.record());
-  stream.host_call([memory = std::move(host_)] {});
+std::shared_ptr<std::byte> Parcel::take(std::size_t i, Stream& stream) const {
+  stream.wait(packed_);
+  return {block_, static_cast<std::byte*>(parts_[i].data)};
 }
 
 // An abort is looked for now and then.

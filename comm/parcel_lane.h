@@ -22,8 +22,7 @@
 
 namespace convoy {
 
-/// Values that were set aside: on the sender's GPU, or in the host's memory, beside the pool of the
-/// device. Move-only.
+/// Values that were set aside, in memory of the sender's device. Move-only.
 class Parcel {
  public:
   struct Part {
@@ -37,21 +36,21 @@ class Parcel {
 
   Parcel() = default;
   /// Queues copies of `parts` on `stream`, whose device they are on. Work that is queued there
-  /// later may write or free them.
+  /// later may write or free them. What a host's parcel holds counts in no pool.
   Parcel(const std::vector<Part>& parts, Stream& stream);
   /// Of all parts.
   std::size_t bytes() const { return bytes_; }
   /// Queues copies to `places` on `stream`, whose device they are on: the same one or another of
-  /// its kind. As many as there are parts, each as long. Once.
+  /// its kind. As many as there are parts, each as long.
   void open(const std::vector<Place>& places, Stream& stream);
+  /// Of a host's parcel: part `i` where it lies, for work that is queued on `stream` from now on
+  /// and over when the last one lets go of it.
+  std::shared_ptr<std::byte> take(std::size_t i, Stream& stream) const;
+  std::size_t part_bytes(std::size_t i) const { return parts_[i].bytes; }
 
  private:
-  std::byte* take_memory(std::size_t bytes, Stream& stream);
-  void free_memory(Stream& stream);
-
-  MemoryPool::Block block_;            // on a GPU
-  std::shared_ptr<std::byte[]> host_;  // else
-  const std::byte* data_ = nullptr;
+  std::shared_ptr<MemoryPool::Block> block_;
+  std::vector<Place> parts_;  // in the block
   std::size_t bytes_ = 0;
   Event packed_;
 };

@@ -39,11 +39,7 @@ void Bucket::set_memory(std::shared_ptr<std::byte> memory) {
 // What was given, unless gradients of an earlier window are still there.
 Tensor Bucket::take_memory() const {
   if (given_.use_count() != 1) return Tensor::empty({count_}, options_);
-  auto impl = std::make_shared<Tensor::Impl>();
-  impl->storage = given_;
-  impl->shape = Shape{count_};
-  impl->dtype = options_.dtype;
-  return Tensor(std::move(impl));
+  return Tensor::over(given_, {count_}, options_.dtype);
 }
 
 // Zero between the slots, so that sums there are harmless.

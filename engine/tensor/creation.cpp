@@ -42,15 +42,20 @@ std::vector<std::byte> bytes_as(DType dtype, const std::vector<T>& values) {
 }  // namespace
 
 Tensor Tensor::empty(const Shape& shape, TensorOptions options, LayoutId layout) {
-  auto impl = std::make_shared<Impl>();
-  impl->shape = shape;
-  impl->dtype = options.dtype;
-  impl->layout = layout;
   const std::size_t bytes =
       layout == kPlain
           ? bytes_of(shape, options.dtype)
           : context(options.device).kernels().layout_bytes(layout, shape, options.dtype);
-  impl->storage = std::make_shared<Storage>(options.device, bytes);
+  return over(std::make_shared<Storage>(options.device, bytes), shape, options.dtype, layout);
+}
+
+Tensor Tensor::over(std::shared_ptr<Storage> storage, const Shape& shape, DType dtype,
+                    LayoutId layout) {
+  auto impl = std::make_shared<Impl>();
+  impl->storage = std::move(storage);
+  impl->shape = shape;
+  impl->dtype = dtype;
+  impl->layout = layout;
   return Tensor(std::move(impl));
 }
 

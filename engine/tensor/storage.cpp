@@ -11,8 +11,13 @@ Storage::Storage(const Device& device, std::size_t bytes)
       block_(context(device).memory().allocate(bytes, &current_stream(device))),
       data_(static_cast<std::byte*>(block_.data())) {}
 
-Storage::Storage(const Device& device, std::shared_ptr<std::byte> memory, std::size_t bytes)
-    : device_(device), bytes_(bytes), memory_(std::move(memory)), data_(memory_.get()) {
+Storage::Storage(const Device& device, std::shared_ptr<std::byte> memory, std::size_t bytes,
+                 MemoryPool::Share share)
+    : device_(device),
+      bytes_(bytes),
+      memory_(std::move(memory)),
+      share_(std::move(share)),
+      data_(memory_.get()) {
   CONVOY_DCHECK(!is_gpu(device), "storage: memory of the host for {}", to_string(device));
 }
 

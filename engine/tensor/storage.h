@@ -30,8 +30,10 @@ class Storage {
  public:
   /// `bytes` of `device`, for work of its current stream; not initialised.
   Storage(const Device& device, std::size_t bytes);
-  /// Over `memory`, which it keeps: the host's, for a device whose values lie there.
-  Storage(const Device& device, std::shared_ptr<std::byte> memory, std::size_t bytes);
+  /// Over `memory`, which it keeps: the host's, for a device whose values lie there. `share`: what
+  /// that counts in the device's pool.
+  Storage(const Device& device, std::shared_ptr<std::byte> memory, std::size_t bytes,
+          MemoryPool::Share share = {});
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
@@ -60,6 +62,7 @@ class Storage {
   std::size_t bytes_ = 0;
   MemoryPool::Block block_;            // or
   std::shared_ptr<std::byte> memory_;  // of somebody else
+  MemoryPool::Share share_;
   std::byte* data_ = nullptr;
   std::uint64_t version_ = 0;
   std::vector<Event> readers_;

@@ -37,6 +37,9 @@ class Tensor {
   static Tensor zeros(const Shape& shape, TensorOptions options = {});
   static Tensor zeros_like(const Tensor& other);
   static Tensor ones(const Shape& shape, TensorOptions options = {});
+  /// The values that lie at the start of `storage`.
+  static Tensor over(std::shared_ptr<Storage> storage, const Shape& shape, DType dtype,
+                     LayoutId layout = kPlain);
   static Tensor full(const Shape& shape, double value, TensorOptions options = {});
   /// Shape and options alone: whatever reads or writes values is a `usage` error.
   static Tensor without_values(const Shape& shape, TensorOptions options = {},

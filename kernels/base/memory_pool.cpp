@@ -29,6 +29,7 @@ struct MemoryPool::Chunk {
   bool free = false;
   Chunk* previous = nullptr;
   Chunk* next = nullptr;
+  bool counted = false;  // in use, by the statistics
 };
 
 bool MemoryPool::BySize::operator()(const Chunk* a, const Chunk* b) const {
@@ -81,32 +82,68 @@ MemoryPool::~MemoryPool() {
   trim(lock);
 }
 
+MemoryPool::Share::~Share() {
+  if (!pool_) return;
+  const std::lock_guard lock(pool_->mutex_);
+  pool_->statistics_.in_use -= bytes_;
+}
+
 MemoryPool::Block MemoryPool::allocate(std::size_t bytes, Stream* stream) {
+  const std::size_t size = size_of_block(bytes);
+  std::unique_lock lock(mutex_);
+  check_cap(bytes, size);
+  Chunk* chunk = take(size, stream, lock);
+  chunk->counted = true;
+  count(chunk->bytes);
+  return Block(this, chunk);
+}
+
+MemoryPool::Block MemoryPool::allocate_uncounted(std::size_t bytes, Stream* stream) {
+  const std::size_t size = size_of_block(bytes);
+  std::unique_lock lock(mutex_);
+  return Block(this, take(size, stream, lock));
+}
+
+MemoryPool::Share MemoryPool::share(std::size_t bytes) {
+  const std::size_t size = size_of_block(bytes);
+  const std::lock_guard lock(mutex_);
+  check_cap(bytes, size);
+  count(size);
+  return Share(this, size);
+}
+
+std::size_t MemoryPool::size_of_block(std::size_t bytes) const {
   if (bytes > kMostBytes) {
     CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, more than any device has",
                 to_string(device_), bytes);
   }
   const std::size_t least = std::max<std::size_t>(bytes, 1);
-  const std::size_t size = whole_blocks() ? least : round_up(least, kAlignment);
-  std::unique_lock lock(mutex_);
-  ++statistics_.requests;
-  if (stream) live_.insert(stream);
-  collect_pending();
-  send_back_leaving(lock);
-  check_cap(bytes, size);
-  Chunk* chunk = take_free(size, stream);
-  if (!chunk) chunk = take_segment(size, stream, lock);
-  split(chunk, size);
-  chunk->free = false;
-  statistics_.in_use += chunk->bytes;
-  statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
-  return Block(this, chunk);
+  return whole_blocks() ? least : round_up(least, kAlignment);
 }
 
 void MemoryPool::check_cap(std::size_t asked, std::size_t bytes) const {
   if (cap_ == 0 || statistics_.in_use + bytes <= cap_) return;
   CONVOY_FAIL(resource, "{}: out of memory: {} bytes asked for, {} of the cap of {} bytes in use",
               to_string(device_), asked, statistics_.in_use, cap_);
+}
+
+void MemoryPool::count(std::size_t bytes) {
+  statistics_.in_use += bytes;
+  statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
+}
+
+MemoryPool::Chunk* MemoryPool::take(std::size_t size, Stream* stream,
+                                    std::unique_lock<std::mutex>& lock) {
+  ++statistics_.requests;
+  if (stream) live_.insert(stream);
+  collect_pending();
+  send_back_leaving(lock);
+  Chunk* chunk = take_free(size, stream);
+  if (!chunk) chunk = take_segment(size, stream, lock);
+  split(chunk, size);
+  chunk->free = false;
+  chunk->counted = false;
+  return chunk;
 }
 
 MemoryPool::Chunk* MemoryPool::take_free(std::size_t bytes, Stream* stream) {
@@ -191,7 +228,7 @@ MemoryPool::Chunk* MemoryPool::merge(Chunk* left, Chunk* right) {
 
 void MemoryPool::release(Chunk* chunk, std::vector<Event> events) {
   std::unique_lock lock(mutex_);
-  statistics_.in_use -= chunk->bytes;
+  if (chunk->counted) statistics_.in_use -= chunk->bytes;
   const bool pending =
       std::any_of(events.begin(), events.end(), [](const Event& event) { return !event.done(); });
   if (pending) {

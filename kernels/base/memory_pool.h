@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/device.h"
@@ -69,12 +70,36 @@ class MemoryPool {
     std::vector<Event> events_;
   };
 
+  /// Bytes that lie elsewhere and count as in use here while it lives. Move-only.
+  class Share {
+   public:
+    Share() = default;
+    Share(Share&& other) noexcept
+        : pool_(std::exchange(other.pool_, nullptr)), bytes_(other.bytes_) {}
+    Share& operator=(Share&& other) noexcept {
+      std::swap(pool_, other.pool_);
+      std::swap(bytes_, other.bytes_);
+      return *this;
+    }
+    ~Share();
+
+   private:
+    friend class MemoryPool;
+    Share(MemoryPool* pool, std::size_t bytes) : pool_(pool), bytes_(bytes) {}
+    MemoryPool* pool_ = nullptr;
+    std::size_t bytes_ = 0;
+  };
+
   MemoryPool(Device device, Source source);
   ~MemoryPool();
 
   /// At least `bytes`, aligned to 64, for work of `stream`. `resource` past the cap or where the
   /// system has no more.
   Block allocate(std::size_t bytes, Stream* stream);
+  /// The same, but the block does not count as in use: somebody else has a share() for it.
+  Block allocate_uncounted(std::size_t bytes, Stream* stream);
+  /// As allocate() counts a block of `bytes`, without one. `resource` past the cap.
+  Share share(std::size_t bytes);
   /// Most bytes that blocks may hold at a time; 0 is no cap.
   void set_cap(std::size_t bytes);
   MemoryStatistics statistics() const;
@@ -96,6 +121,10 @@ class MemoryPool {
   };
   using FreeList = std::set<Chunk*, BySize>;
 
+  Chunk* take(std::size_t size, Stream* stream, std::unique_lock<std::mutex>& lock);
+  void check_cap(std::size_t asked, std::size_t bytes) const;
+  void count(std::size_t bytes);
+  std::size_t size_of_block(std::size_t bytes) const;
   void release(Chunk* chunk, std::vector<Event> events);
   void collect_pending();
   bool whole_blocks() const { return source_.give_back_block != nullptr; }
@@ -110,7 +139,6 @@ class MemoryPool {
   void split(Chunk* chunk, std::size_t bytes);
   Chunk* merge(Chunk* left, Chunk* right);
   void trim(std::unique_lock<std::mutex>& lock);
-  void check_cap(std::size_t asked, std::size_t bytes) const;
 
   struct Pending {
     Chunk* chunk;

@@ -104,12 +104,28 @@ TEST_CASE("a parcel of nothing needs no stream of its own") {
   stream->synchronize();
 }
 
-TEST_CASE("the parcels of a cpu are not in its pool") {
-  const auto stream = context("cpu:0").make_stream();
-  const Numbers one(Values(5000, 1), *stream);
+TEST_CASE("a part of a host's parcel is used where it lies, and counts in no pool") {
+  const auto sender = context("cpu:0").make_stream();
+  const auto receiver = context("cpu:1").make_stream();
+  const Numbers one({1, 2, 3}, *sender), two(Values(5000, 7), *sender);
+  const Numbers here(Values(5000, 0), *receiver);
   const std::size_t before = context("cpu:0").memory().statistics().in_use;
-  const Parcel parcel({one.part()}, *stream);
+  std::shared_ptr<std::byte> part;
+  {
+    Gate gate(*sender);
+    const Parcel parcel({one.part(), two.part()}, *sender);
+    CHECK(parcel.part_bytes(0) == 3 * sizeof(int));
+    CHECK(parcel.part_bytes(1) == 5000 * sizeof(int));
+    part = parcel.take(1, *receiver);
+    context("cpu:1").copy(*receiver, here.data(), part.get(), parcel.part_bytes(1));
+    gate.open();
+  }
   CHECK(context("cpu:0").memory().statistics().in_use == before);
+  CHECK(here.read(*receiver) == Values(5000, 7));
+  const Numbers other(Values(6000, 8), *sender);  // not in the memory of the part, which is held
+  sender->synchronize();
+  context("cpu:1").copy(*receiver, here.data(), part.get(), 5000 * sizeof(int));
+  CHECK(here.read(*receiver) == Values(5000, 7));
 }
 
 TEST_CASE("a lane gives messages in their order, and says when it is full") {

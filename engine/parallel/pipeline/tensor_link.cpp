@@ -6,6 +6,7 @@
 
 #include "comm/channel.h"
 #include "comm/clock.h"
+#include "engine/tensor/storage.h"
 #include "kernels/base/context.h"
 #include "kernels/base/error.h"
 #include "kernels/cpu/layout.h"
@@ -82,18 +83,26 @@ Parcel packed(const std::vector<Tensor>& values) {
   return Parcel(parts, current_stream(values.front().device()));
 }
 
-void unpack(Parcel& parcel, const std::vector<Tensor>& tensors, const Device& device) {
+std::vector<Parcel::Place> places_of(const std::vector<Tensor>& tensors) {
   std::vector<Parcel::Place> places;
   for (const Tensor& tensor : tensors) {
     places.push_back({tensor.buffer().data, stored_bytes(tensor)});
   }
-  parcel.open(places, current_stream(device));
+  return places;
 }
 
 /// A tensor of the layout that was sent: on `device` if that knows it, else on a cpu device.
 Tensor make_tensor(const Shape& shape, DType dtype, LayoutId layout, const Device& device) {
   const Device home = is_shared(layout, device) ? device : Device(DeviceType::cpu, 0);
   return Tensor::empty(shape, {dtype, home}, layout);
+}
+
+/// The memory of a parcel's part, which becomes that of a tensor of `device`.
+std::shared_ptr<Storage> storage_of(const Parcel& parcel, std::size_t part, const Device& device) {
+  const std::size_t bytes = parcel.part_bytes(part);
+  MemoryPool::Share share = context(device).memory().share(bytes);
+  return std::make_shared<Storage>(device, parcel.take(part, current_stream(device)), bytes,
+                                   std::move(share));
 }
 
 /// Compares a message with what should come.
@@ -191,10 +200,19 @@ ReceivedTensors TensorReceiver::receive(const ExpectedTensors& expected, const D
 ReceivedTensors TensorReceiver::receive_parcel(const ExpectedTensors& expected,
                                                const Device& device) {
   ParcelMessage message = lane_->receive(group_);
-  std::vector<Tensor> tensors =
-      make_tensors(message.header, message.parcel.bytes(), expected, device);
-  unpack(message.parcel, tensors, device);
-  return {std::move(tensors), message.sent_at, steady_now()};
+  ReceivedTensors received{{}, message.sent_at, steady_now()};
+  if (is_gpu(device)) {
+    received.tensors = make_tensors(message.header, message.parcel.bytes(), expected, device);
+    message.parcel.open(places_of(received.tensors), current_stream(device));
+    return received;
+  }
+  compare(Comparison(from_, expected), message.header, expected);
+  for (std::size_t i = 0; i < expected.shapes.size(); ++i) {
+    received.tensors.push_back(Tensor::over(storage_of(message.parcel, i, device),
+                                            expected.shapes[i], expected.dtype,
+                                            message.header.tensors[i].layout));
+  }
+  return received;
 }
 
 ReceivedTensors TensorReceiver::receive_message(const ExpectedTensors& expected,

@@ -175,6 +175,37 @@ TEST_CASE("memory_pool: the cap holds for blocks in use, and the error has the r
   CHECK_NOTHROW(f.take(kMiB));
 }
 
+TEST_CASE("memory_pool: a block that is not counted, and the share that counts for it") {
+  Fixture f, other;
+  MemoryPool::Block counted = f.take(64);
+  f.pool.set_cap(2000);
+  MemoryPool::Block block = f.pool.allocate_uncounted(5000, f.stream.get());
+  CHECK(block.bytes() >= 5000);
+  CHECK(f.pool.statistics().in_use == 64);
+  CHECK(f.pool.statistics().peak_in_use == 64);
+  CHECK(f.pool.statistics().requests == 2);
+  {
+    MemoryPool::Share share = other.pool.share(5000);
+    MemoryPool::Share moved = std::move(share);
+    CHECK(other.pool.statistics().in_use == 5056);  // as a block of so many
+    share = std::move(moved);
+    CHECK(other.pool.statistics().in_use == 5056);
+  }
+  CHECK(other.pool.statistics().in_use == 0);
+  CHECK(other.pool.statistics().peak_in_use == 5056);
+  CHECK(other.pool.statistics().reserved == 0);
+  void* data = block.data();
+  drop(std::move(block));
+  CHECK(f.pool.statistics().in_use == 64);
+  f.pool.set_cap(0);
+  MemoryPool::Block again = f.take(5000);
+  CHECK(again.data() == data);
+  CHECK(f.pool.statistics().in_use == 64 + 5056);
+  f.pool.set_cap(6000);
+  check_error([&] { (void)f.pool.share(1000); }, ErrorKind::resource,
+              "ref:0: out of memory: 1000 bytes asked for, 5120 of the cap of 6000 bytes in use");
+}
+
 TEST_CASE("memory_pool: sizes that no machine has are refused") {
   for (std::size_t cap : {std::size_t{0}, kMiB}) {
     Fixture f;
