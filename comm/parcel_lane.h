@@ -2,7 +2,7 @@
 // values themselves, and no thread stands between them. Values of GPUs never leave the memories of
 // the GPUs, and two workers may share one, which NCCL refuses.
 //
-//     sender's stream: copy | parcel | lane | copy: receiver's stream
+//     sender's stream: copy | parcel | lane | receiver's stream: uses it, or on a GPU copies it
 //
 #pragma once
 
