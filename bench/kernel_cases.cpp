@@ -111,9 +111,10 @@ void Cases::add_convolution(const ConvRow& row) {
   const auto x = tensor(s.x(), layouts.x), y = tensor(s.y(), layouts.y);
   const auto w = tensor(s.weight(), layouts.weight);
   const auto dw = tensor(s.weight(), layouts.weight, parameter());
+  const std::int64_t products = s.weight().count() / k;  // of one value of y
   const Work work{fmt::format("n{} c{} {}x{} k{} {}x{} stride {}", s.n, c, size, size, k, filter,
                               filter, row.stride),
-                  row.count, 2.0 * static_cast<double>(s.y().count() * s.weight().count() / k)};
+                  row.count, 2.0 * static_cast<double>(s.y().count() * products)};
   add("conv2d_forward", work, {x, w, y}, [s](const KernelTable& table, Stream& on, Buffers b) {
     table.conv2d_forward(on, s, b[0], b[1], {}, b[2]);
   });

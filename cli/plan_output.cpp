@@ -28,7 +28,7 @@ constexpr const char* kTableFile = "table.txt";
 
 // The fastest candidate that can be run of those that `wanted` likes; null if there is none.
 template <class Wanted>
-const PlanCandidate* fastest(const std::vector<PlanCandidate>& candidates, Wanted wanted) {
+const PlanCandidate* fastest(const std::vector<PlanCandidate>& candidates, const Wanted& wanted) {
   for (const PlanCandidate& candidate : candidates) {
     if (candidate.dropped.empty() && wanted(candidate)) return &candidate;
   }
@@ -113,7 +113,7 @@ std::string micro_batches_text(int count) {
 
 std::string schedule_text(const PlanCandidate& candidate) {
   std::string text = candidate.stages == 1 ? "-" : candidate.schedule;
-  if (!candidate.warm_up.empty()) text += "+";
+  if (!candidate.warm_up.empty()) text += '+';
   if (candidate.recompute) text += ", recompute";
   return text;
 }

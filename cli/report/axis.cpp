@@ -21,9 +21,10 @@ double round_step(double least) {
 std::vector<double> round_ticks(double low, double high, int count) {
   if (!(high > low) || !std::isfinite(high - low)) return {low};
   const double step = round_step((high - low) / count);
+  const double first = std::ceil(low / step - 1e-9), last = std::floor(high / step + 1e-9);
   std::vector<double> ticks;
-  for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9; ++i) {
-    ticks.push_back(i * step + 0.0);  // no -0
+  for (int i = 0; i <= last - first; ++i) {
+    ticks.push_back((first + i) * step + 0.0);  // no -0
   }
   return ticks;
 }

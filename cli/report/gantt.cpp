@@ -162,7 +162,7 @@ std::string label_of(const Box& box, double width, bool several_stages) {
   const auto fits = [&](const std::string& text) {
     return width >= digit * static_cast<double>(text.size()) + 3;
   };
-  const std::string full =
+  std::string full =
       several_stages ? fmt::format("{}{}.{}", kind, instruction.stage, number) : kind + number;
   if (fits(full)) return full;
   return fits(number) ? number : "";

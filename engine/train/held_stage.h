@@ -29,7 +29,7 @@ class WaitingTensors {
 };
 
 struct StageWorker::Held {
-  Held(int stage, std::shared_ptr<NetworkSlice> slice, WorkerParts& parts)
+  Held(int stage, const std::shared_ptr<NetworkSlice>& slice, WorkerParts& parts)
       : number(stage), computation(slice, parts.options.recompute) {
     slice->materialize(parts.options.device, parameter_type(parts.options.dtype), parts.seed);
     slice->to(parameter_type(parts.options.dtype));

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,7 +18,7 @@
 namespace convoy::emulator::nccl {
 
 /// Ends the work of a communicator that was aborted.
-struct Aborted {};
+struct Aborted : std::exception {};
 
 /// What a look at something that is waited for has found.
 enum class Found { nothing, progress, all };

@@ -155,9 +155,8 @@ PartitionTask task_of(const PlanTask& task, const PlanCandidate& candidate) {
   return partition;
 }
 
-// Another cut, that fits; `first` where there is none.
+// Another cut, that fits; a text that goes on from `first` where there is none.
 Partition partition_within_caps(const PartitionTask& partition, const Error& first) {
-  if (partition.schedule.workers == 1) throw first;
   try {
     return choose_partition(partition);
   } catch (const Error& error) {
@@ -177,7 +176,8 @@ Partition partition_of(const PlanTask& task, const PartitionTask& partition) {
   try {
     check_memory(make_schedule(partition.schedule), memory, partition.caps);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::resource) throw;
+    const bool has_cuts = partition.schedule.workers > 1;
+    if (error.kind() != ErrorKind::resource || !has_cuts) throw;
     return partition_within_caps(partition, error);
   }
   return best;

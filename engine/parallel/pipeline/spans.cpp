@@ -67,7 +67,7 @@ std::string kind_of(const Span& span) {
 
 std::string describe(const Span& span) {
   if (!has_instruction(span)) return state_name(span.state);
-  const std::string what = describe(span.instruction);
+  std::string what = describe(span.instruction);
   if (what.starts_with(kind_of(span) + " ")) return what;
   return fmt::format("{} {}", state_name(span.state), what);
 }
