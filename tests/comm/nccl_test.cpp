@@ -65,7 +65,7 @@ class Values {
 template <class T>
 std::vector<T> counted(std::size_t count, int first) {
   std::vector<T> values(count);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<T>(first + static_cast<int>(i));
+  std::iota(values.begin(), values.end(), static_cast<T>(first));
   return values;
 }
 
@@ -146,8 +146,8 @@ TEST_CASE("nccl communicator: all-gather, broadcast, barrier") {
     const Values<std::int64_t> all(rank, std::vector<std::int64_t>(15));
     rank.nccl->all_gather(mine.buffer(), all.buffer(), 5, *rank.stream);
     const auto got = all.read();
-    for (int r = 0; r < 3; ++r) {
-      notes.expect(got[static_cast<std::size_t>(5 * r + 4)] == 100 * r + 4, "all-gather");
+    for (std::size_t r = 0; r < 3; ++r) {
+      notes.expect(got[5 * r + 4] == static_cast<std::int64_t>(100 * r + 4), "all-gather");
     }
     rank.nccl->broadcast(mine.buffer(), 5, 2, *rank.stream);
     notes.expect(mine.read() == counted<std::int64_t>(5, 200), "broadcast");

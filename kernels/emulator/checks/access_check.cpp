@@ -95,7 +95,9 @@ bool is_in_program(const void* address) {
 // The machine's own variables and what it knows of the block.
 bool is_of_machine(const Thread& thread, const void* address) {
   const Block& block = *thread.block;
-  const auto holds = [&](const auto& object) { return is_within(address, &object, sizeof object); };
+  const auto holds = [&]<class T>(const T& object) {
+    return is_within(address, &object, sizeof(T));
+  };
   return holds(threadIdx) || holds(blockIdx) || holds(blockDim) || holds(gridDim) ||
          holds(machine::current_thread) || holds(block) || holds(*block.work) ||
          is_within(address, block.threads, block.size * sizeof(Thread));

@@ -79,9 +79,9 @@ void check_replicas(const PipelineCase& each) {
 void check_equal(const RunResult& found, const RunResult& expected) {
   CHECK(found.losses == expected.losses);
   CHECK(found.norms == expected.norms);
-  CHECK(difference(found.gradients, expected.gradients) == "");
-  CHECK(difference(found.tensors.model, expected.tensors.model) == "");
-  CHECK(difference(found.tensors.optimizer, expected.tensors.optimizer) == "");
+  CHECK_THAT(difference(found.gradients, expected.gradients), Catch::Equals(""));
+  CHECK_THAT(difference(found.tensors.model, expected.tensors.model), Catch::Equals(""));
+  CHECK_THAT(difference(found.tensors.optimizer, expected.tensors.optimizer), Catch::Equals(""));
   CHECK(found.tensors.optimizer_steps == expected.tensors.optimizer_steps);
   CHECK(std::set<std::string>(found.hashes.begin(), found.hashes.end()) ==
         std::set<std::string>(expected.hashes.begin(), expected.hashes.end()));
@@ -320,8 +320,8 @@ TEST_CASE("training goes on in another layout, bit for bit") {
       CHECK(pipeline.step(each, step).loss == expected.losses[static_cast<std::size_t>(step - 1)]);
       tensors = pipeline.runner->tensors();
     }
-    CHECK(difference(tensors.model, expected.tensors.model) == "");
-    CHECK(difference(tensors.optimizer, expected.tensors.optimizer) == "");
+    CHECK_THAT(difference(tensors.model, expected.tensors.model), Catch::Equals(""));
+    CHECK_THAT(difference(tensors.optimizer, expected.tensors.optimizer), Catch::Equals(""));
     tensors.model.back().name = "nowhere";
     each.workers = 2;
     RunningPipeline pipeline(each);

@@ -115,7 +115,7 @@ Tensor gradient_of(const Network& network, const std::string& name) {
   return named(network.named_parameters(), name).grad();
 }
 
-void change(Tensor tensor, const std::function<void(std::vector<float>&)>& edit) {
+void change(const Tensor& tensor, const std::function<void(std::vector<float>&)>& edit) {
   std::vector<float> values = tensor.to_vector<float>();
   edit(values);
   tensor.detach().copy_(Tensor::from(values, tensor.shape(), tensor.options()));

@@ -27,7 +27,7 @@ TEST_CASE("cores are divided into equal parts of neighbours") {
 }
 
 TEST_CASE("a list of cores is told by its stretches") {
-  CHECK(core_list({}) == "");
+  CHECK_THAT(core_list({}), Catch::Equals(""));
   CHECK(core_list({8, 0, 2, 1, 3}) == "0-3,8");
   CHECK(core_list({5}) == "5");
 }

@@ -15,7 +15,8 @@ constexpr auto kThread = cudaStreamCaptureModeThreadLocal;
 constexpr auto kRelaxed = cudaStreamCaptureModeRelaxed;
 
 void call(cudaStream_t stream, std::function<void()> work) {
-  REQUIRE(queue_work(stream, {std::move(work)}) == cudaSuccess);
+  const cudaError_t result = queue_work(stream, {std::move(work)});
+  REQUIRE(result == cudaSuccess);
 }
 
 void begin(cudaStream_t stream, cudaStreamCaptureMode mode = kThread) {

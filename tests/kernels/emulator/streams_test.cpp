@@ -14,7 +14,8 @@ namespace convoy::emulator {
 namespace {
 
 void call(cudaStream_t stream, std::function<void()> work) {
-  REQUIRE(queue_work(stream, {std::move(work)}) == cudaSuccess);
+  const cudaError_t result = queue_work(stream, {std::move(work)});
+  REQUIRE(result == cudaSuccess);
 }
 
 }  // namespace
