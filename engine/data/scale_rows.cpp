@@ -17,16 +17,22 @@ constexpr std::int32_t kHalf = 1 << (kResizeBits - 1);
 
 typedef std::uint8_t ByteLanes __attribute__((vector_size(kRows)));
 
-constexpr ByteLanes kLow = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
-constexpr ByteLanes kHigh = {8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+/// The lower, or the upper, halves of `a` and `b`: a byte of each in turn.
+inline __attribute__((always_inline)) ByteLanes low_shuffle(ByteLanes a, ByteLanes b) {
+  return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+inline __attribute__((always_inline)) ByteLanes high_shuffle(ByteLanes a, ByteLanes b) {
+  return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15,
+                                 31);
+}
 
 /// Row r, byte b to row b, byte r: four perfect shuffles of all 256 bytes.
 inline __attribute__((always_inline)) void transpose(ByteLanes (&rows)[kRows]) {
   ByteLanes shuffled[kRows];
   for (int step = 0; step < 4; ++step) {
     for (int i = 0; i < kRows / 2; ++i) {
-      shuffled[2 * i] = __builtin_shuffle(rows[i], rows[i + kRows / 2], kLow);
-      shuffled[2 * i + 1] = __builtin_shuffle(rows[i], rows[i + kRows / 2], kHigh);
+      shuffled[2 * i] = low_shuffle(rows[i], rows[i + kRows / 2]);
+      shuffled[2 * i + 1] = high_shuffle(rows[i], rows[i + kRows / 2]);
     }
     for (int i = 0; i < kRows; ++i) rows[i] = shuffled[i];
   }

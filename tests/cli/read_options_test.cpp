@@ -17,7 +17,7 @@ TEST_CASE("a flag wins over a variable, a variable over the file, the file over 
 }
 
 TEST_CASE("emulated GPUs have ten minutes before they count as stuck, if nobody says otherwise") {
-  const auto timeout = [](std::vector<std::string> words) {
+  const auto timeout = [](const std::vector<std::string>& words) {
     return read_options(read_command_line(words), {}).settings.comm_timeout;
   };
   CHECK(timeout({"--devices", "cpu:0"}) == 60);

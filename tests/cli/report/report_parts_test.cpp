@@ -108,10 +108,10 @@ TEST_CASE("the speed-up is of the best pipeline over one device") {
       {R"({"bench":"split","model":"resnet18","cut":"auto"})",
        R"({"bench":"split","mode":"single","split":8,"micro_batches":1,"images_per_s":4})",
        R"({"bench":"split","mode":"data-parallel","split":4,"micro_batches":1,"speed_up":3})",
-       R"({"bench":"split","mode":"pipeline","split":2,"micro_batches":4,"images_per_s":9,)"
-       R"("speed_up":2.25,"speed_up_same_split":1.8})",
-       R"({"bench":"split","mode":"pipeline","split":4,"micro_batches":2,"images_per_s":6,)"
-       R"("speed_up":1.5})",
+       (R"({"bench":"split","mode":"pipeline","split":2,"micro_batches":4,"images_per_s":9,)"
+        R"("speed_up":2.25,"speed_up_same_split":1.8})"),
+       (R"({"bench":"split","mode":"pipeline","split":4,"micro_batches":2,"images_per_s":6,)"
+        R"("speed_up":1.5})"),
        R"({"bench":"split","claim":"a","verdict":"holds","ratio":2,"row":"b","against":"c"})"});
   CHECK(record.splits[0].whole());
   CHECK(!record.splits[2].whole());
