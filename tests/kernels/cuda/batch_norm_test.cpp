@@ -2,6 +2,7 @@
 // float, the compact mask of the ReLU, layouts that differ, and the launch configuration.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cuda/batch_norm_grid.h"
@@ -67,10 +68,10 @@ template <class T>
 Errors statistics_errors(const std::vector<T>& x, std::int64_t channels) {
   const Statistics actual = measured(x, channels, kChannelsLast);
   const Statistics expected = expected_statistics(x, channels);
-  const auto positions = double(std::ssize(x) / channels);
+  const std::int64_t positions = std::ssize(x) / channels;
   Errors errors;
   for (std::int64_t c = 0; c < channels; ++c) {
-    const double deviation = std::sqrt(expected.m2[c] / positions);
+    const double deviation = std::sqrt(expected.m2[c] / double(positions));
     errors.mean = std::max(errors.mean, std::abs(actual.mean[c] - expected.mean[c]) / deviation);
     errors.m2 = std::max(errors.m2, std::abs(actual.m2[c] / expected.m2[c] - 1));
   }
@@ -104,7 +105,7 @@ struct Run {
   }
   // dy is given channels last, and stored as dy_layout says.
   std::vector<T> dy() const {
-    const std::vector<T> values = typed<T>(signed_values("dy", count()));
+    std::vector<T> values = typed<T>(signed_values("dy", count()));
     if (dy_layout == kChannelsLast) return values;
     std::vector<T> plain(values.size());
     for (std::int64_t n = 0; n < shape.n; ++n) {

@@ -1,7 +1,9 @@
 // Values in the memory of an emulated GPU, at any alignment, between guards.
 #pragma once
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -83,14 +85,18 @@ class DeviceArray {
   std::vector<T> values() const {
     std::vector<T> all(first_ + count_ + kGuard);
     gpu().copy_out(gpu_stream(), all.data(), block_.data(), all.size() * sizeof(T));
-    const std::vector<unsigned char> ones(all.size() * sizeof(T), 0xff);
-    CHECK(std::memcmp(all.data(), ones.data(), first_ * sizeof(T)) == 0);
-    CHECK(std::memcmp(all.data() + first_ + count_, ones.data(), kGuard * sizeof(T)) == 0);
+    CHECK(is_untouched(std::span(all).first(first_)));
+    CHECK(is_untouched(std::span(all).last(kGuard)));
     return {all.begin() + first_, all.begin() + first_ + count_};
   }
 
  private:
   static constexpr std::int64_t kGuard = 256;
+  static bool is_untouched(std::span<const T> guard) {
+    const auto bytes = std::as_bytes(guard);
+    return std::all_of(bytes.begin(), bytes.end(),
+                       [](std::byte b) { return b == std::byte{0xff}; });
+  }
   void write(const void* from, std::int64_t at, std::int64_t count) {
     gpu().copy_in(gpu_stream(), static_cast<T*>(block_.data()) + at, from, count * sizeof(T));
   }

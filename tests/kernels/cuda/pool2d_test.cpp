@@ -1,6 +1,7 @@
 // Pooling on emulated GPUs, beside what all backends are held to: vectors of bf16, more images than
 // a grid holds in one direction, and the launch configuration.
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "kernels/cuda/layout.h"

@@ -30,7 +30,7 @@ void poison_scratch(const Launch& l) {
 // The three passes, and the same by tiles of a given size.
 std::vector<std::pair<OpCase, OpCase>> passes(const Conv2dShape& shape, SimtTileSize tile) {
   std::vector<std::pair<OpCase, OpCase>> result;
-  auto add = [&](const OpCase& op_case, std::function<bool(const Launch&)> run) {
+  auto add = [&](const OpCase& op_case, const std::function<bool(const Launch&)>& run) {
     OpCase by_tiles = op_case;
     by_tiles.run([run](const Launch& l) {
       poison_scratch(l);
