@@ -46,7 +46,7 @@ void HostStream::push(std::function<void()> work, const char* kernel, bool alway
   wake_.notify_one();
 }
 
-void HostStream::submit(std::function<void()> work, const std::source_location& caller) {
+void HostStream::submit(std::function<void()> work, const CallSite& caller) {
   push(std::move(work), caller.function_name(), false);
 }
 

@@ -7,9 +7,9 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <source_location>
 #include <thread>
 
+#include "kernels/base/call_site.h"
 #include "kernels/base/memory_pool.h"
 #include "kernels/base/stream.h"
 #include "kernels/base/stream_recorder.h"
@@ -32,8 +32,7 @@ class HostStream : public Stream {
 
   /// Queues `work`. After a failure the stream drops work until synchronize() has reported it.
   /// Recorders are told of it under the name of the function that calls this.
-  void submit(std::function<void()> work,
-              const std::source_location& caller = std::source_location::current());
+  void submit(std::function<void()> work, const CallSite& caller = CallSite::current());
   /// The same under a name of its own, which must live as long as the program.
   void submit(std::function<void()> work, const char* kernel);
 

@@ -11,7 +11,7 @@ std::string describe(cudaError_t result) {
                      detail.empty() ? "" : ": ", detail);
 }
 
-void check(cudaError_t result, const std::source_location& place) {
+void check(cudaError_t result, const CallSite& place) {
   if (result == cudaSuccess) return;
   const ErrorKind kind =
       result == cudaErrorMemoryAllocation ? ErrorKind::resource : ErrorKind::internal;

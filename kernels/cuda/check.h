@@ -1,16 +1,16 @@
 // Calls of the CUDA runtime whose failure throws.
 #pragma once
 
-#include <source_location>
 #include <string>
 
+#include "kernels/base/call_site.h"
 #include "kernels/cuda/platform.h"
 
 namespace convoy::CONVOY_GPU {
 
 /// Throws for anything but cudaSuccess: `resource` for lack of memory, else `internal`, with CUDA's
 /// name and text for it and the place of the call.
-void check(cudaError_t result, const std::source_location& place = std::source_location::current());
+void check(cudaError_t result, const CallSite& place = CallSite::current());
 
 /// "CUDA: cudaErrorNoDevice: no CUDA-capable device is detected".
 std::string describe(cudaError_t result);

@@ -10,8 +10,8 @@
 
 #include <climits>
 #include <cstddef>
-#include <source_location>
 
+#include "kernels/base/call_site.h"
 #include "kernels/emulator/runtime_api.h"
 
 #define NCCL_VERSION_CODE 22809
@@ -58,8 +58,6 @@ enum ncclDataType_t : int {
 struct ncclConfig_t {
   int blocking = NCCL_CONFIG_UNDEF_INT;  ///< 0: calls may return ncclInProgress
 };
-
-using CallSite = std::source_location;
 
 ncclResult_t ncclGetVersion(int* version);
 const char* ncclGetErrorString(ncclResult_t result);
