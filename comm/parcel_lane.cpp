@@ -57,7 +57,7 @@ std::shared_ptr<std::byte> Parcel::take(std::size_t i, Stream& stream) const {
   return {block_, static_cast<std::byte*>(parts_[i].data)};
 }
 
-// An abort is looked for now and then.
+// Nothing wakes it when the group is aborted: it looks for that every kAbortPause.
 template <class Ready>
 double ParcelLane::wait(std::unique_lock<std::mutex>& lock, HostCommunicator& group, Ready ready) {
   if (ready()) return 0;

@@ -206,11 +206,14 @@ ReceivedTensors TensorReceiver::receive_parcel(const ExpectedTensors& expected,
     message.parcel.open(places_of(received.tensors), current_stream(device));
     return received;
   }
-  compare(Comparison(from_, expected), message.header, expected);
+  const Comparison comparison(from_, expected);
+  compare(comparison, message.header, expected);
   for (std::size_t i = 0; i < expected.shapes.size(); ++i) {
     received.tensors.push_back(Tensor::over(storage_of(message.parcel, i, device),
                                             expected.shapes[i], expected.dtype,
                                             message.header.tensors[i].layout));
+    comparison.check("number of bytes", message.parcel.part_bytes(i),
+                     stored_bytes(received.tensors.back()));
   }
   return received;
 }
